@@ -6,14 +6,12 @@ Nothing is downloaded: their classes are built from configs, and every weight is
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 import transformers
-from torch import Tensor, nn
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -132,31 +130,6 @@ def make_ours(theirs: PreTrainedModel) -> Model:
             assert parameter.shape == weights[name].shape
             parameter.copy_(weights[name])
     return model
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A model of theirs by its class and the keys of its config; a key by its identity."""
-
-    name: str
-    keys: Mapping[str, Any]
-
-
-def cases(name: str, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Case]:
-    """Name models of one class of theirs by their settings."""
-    return {each: Case(name, keys) for each, keys in settings.items()}
-
-
-@cache
-def both(case: Case) -> tuple[Any, PreTrainedModel]:
-    """Our model and theirs with the same weights, in float64."""
-    theirs = make_named(case.name, case.keys)
-    config = theirs.config
-    if config.model_type in ("t5", "mt5") and not getattr(config, "scale_decoder_outputs", False):
-        # files of version 1.1 and of mT5 hold an output matrix of its own; a new model ties it
-        shape = theirs.lm_head.weight.shape
-        theirs.lm_head.weight = nn.Parameter(torch.randn(shape, dtype=torch.float64) / 3)
-    return make_ours(theirs), theirs
 
 
 def assert_same_logits(ours: Tensor, theirs: Tensor) -> None:

@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 import torch
 from tests.parity.foreign import config_file, make_named
-from tests.parity.test_foreign_decoder_only import GPT2, LLAMA
-from tests.parity.test_foreign_encoder_decoder import BART, MARIAN, T5
-from tests.parity.test_foreign_encoder_only import BERT, DISTIL
+from tests.parity.test_foreign_logits import (
+    BART,
+    BERT,
+    DISTIL,
+    GPT2,
+    LLAMA,
+    PUBLISHED,
+    SEPARATE,
+    T5,
+)
 from torch import Tensor
 from transformers import AutoConfig
 
@@ -23,7 +30,11 @@ from dragoman.nn import Causal, SlidingWindow
 State = dict[str, Tensor]
 MANY_HEADS = {**BERT, "hidden_size": 128, "num_attention_heads": 64}  # kept by their defaults
 SMALL: dict[str, tuple[str, dict[str, Any]]] = {
-    "marian": ("MarianMTModel", MARIAN),
+    "marian": ("MarianMTModel", PUBLISHED),
+    "marian-two": (
+        "MarianMTModel",
+        {**SEPARATE, "scale_embedding": True, "activation_function": "relu"},
+    ),
     "bart": ("BartForConditionalGeneration", BART),
     "m2m_100": ("M2M100ForConditionalGeneration", BART),
     "t5": ("T5ForConditionalGeneration", T5),

@@ -9,9 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.parity.foreign import assert_same_logits, make_named, random_ids, run
-from tests.parity.test_foreign_decoder_only import LLAMAS
-from tests.parity.test_foreign_encoder_decoder import MARIANS, SEPARATE, T5
-from tests.parity.test_foreign_encoder_only import BERT
+from tests.parity.test_foreign_files import SMALL
+from tests.parity.test_foreign_logits import T5
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -23,22 +22,11 @@ from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.folder.origin import give_back, keep_origin
 from dragoman.models import Model
 
-KINDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "marian": ("MarianMTModel", MARIANS["marian"]),
-    "marian-two": (
-        "MarianMTModel",
-        {**SEPARATE, "scale_embedding": True, "activation_function": "relu"},
-    ),
-    "t5": ("T5ForConditionalGeneration", T5),
-    "bert": ("BertForMaskedLM", BERT),
-    "llama": ("LlamaForCausalLM", LLAMAS["llama-llama3"]),
-}
-
 
 @cache
 def theirs(name: str) -> PreTrainedModel:
     """A small model of theirs in fp32."""
-    return make_named(*KINDS[name], torch.float32)
+    return make_named(*SMALL[name], torch.float32)
 
 
 def saved(name: str, folder: Path, **how: object) -> Path:

@@ -9,11 +9,9 @@ import torch
 import transformers
 from safetensors.torch import load, load_file
 from tests.parity.foreign import make_named
-from tests.parity.test_foreign_decoder_only import GPT2, LLAMA
-from tests.parity.test_foreign_encoder_decoder import BART, MARIAN, T5
-from tests.parity.test_foreign_encoder_only import BERT, DISTIL
 from tests.parity.test_foreign_files import MANY_HEADS, SMALL
 from tests.parity.test_foreign_folders import kept
+from tests.parity.test_foreign_logits import BART, BERT, DISTIL, GPT2, LLAMA, MARIAN, T5
 
 from dragoman.folder.foreign import FAMILIES, family
 from dragoman.folder.format import ORIGIN

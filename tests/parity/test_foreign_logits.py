@@ -1,0 +1,307 @@
+"""Models of Hugging Face against ours with the same weights: the same logits and gradients."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from tests.parity.foreign import (
+    assert_same_gradients,
+    assert_same_logits,
+    computing_in,
+    make_named,
+    make_ours,
+    random_ids,
+    run,
+)
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.models.t5.modeling_t5 import T5Attention
+
+from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
+from dragoman.nn import RelativeBias
+
+V = 29
+BART = {
+    "vocab_size": V,
+    "d_model": 12,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 20,
+    "decoder_ffn_dim": 20,
+    "max_position_embeddings": 16,
+}
+MARIAN = {**BART, "pad_token_id": V - 1, "decoder_start_token_id": V - 1}
+PUBLISHED = {**MARIAN, "scale_embedding": True, "activation_function": "swish"}
+SEPARATE = {**MARIAN, "share_encoder_decoder_embeddings": False}
+T5 = {
+    "vocab_size": V,
+    "d_model": 12,
+    "d_kv": 5,
+    "d_ff": 20,
+    "num_layers": 2,
+    "num_heads": 3,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 20,
+    "decoder_start_token_id": 0,
+}
+T5_1_1 = {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
+GPT2 = {"vocab_size": V, "n_embd": 12, "n_head": 3, "n_layer": 2, "n_positions": 40}
+GPT2 |= {"bos_token_id": 2, "eos_token_id": 2}
+LLAMA = {
+    "vocab_size": V,
+    "hidden_size": 24,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 16,  # fewer than the tokens of the longest text
+}
+ODD = {**LLAMA, "head_dim": 10, "num_key_value_heads": 1, "rms_norm_eps": 0.05}
+WINDOWS = {**LLAMA, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 3}
+BERT: dict[str, Any] = {
+    "vocab_size": V,
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 20,
+    "max_position_embeddings": 16,
+}
+OTHER = {**BERT, "hidden_act": "gelu_new", "layer_norm_eps": 0.1, "type_vocab_size": 3}
+ONE_TYPE = {**BERT, "type_vocab_size": 1}
+LABELS = {"id2label": dict(enumerate("abcdefghijkl")), "num_labels": 12}
+DISTIL: dict[str, Any] = {
+    "vocab_size": V,
+    "dim": 12,
+    "n_layers": 2,
+    "n_heads": 3,
+    "hidden_dim": 20,
+    "max_position_embeddings": 16,
+}
+
+
+def rope(kind: str, **settings: float) -> dict[str, Any]:
+    """A Llama with rotary positions of this kind."""
+    parameters = {"rope_type": kind, "rope_theta": 100.0, **settings}
+    return {**LLAMA, "head_dim": 12, "rope_parameters": parameters}
+
+
+MODELS: dict[str, dict[str, dict[str, Any]]] = {
+    "MarianMTModel": {
+        "marian": PUBLISHED,
+        "marian-gelu": MARIAN,
+        "marian-two-vocabularies": {**SEPARATE, "decoder_vocab_size": V + 4},
+        "marian-untied": {**SEPARATE, "tie_word_embeddings": False},
+    },
+    "BartForConditionalGeneration": {
+        "bart": BART,
+        "bart-scaled": {**BART, "scale_embedding": True, "activation_function": "gelu_new"},
+        "bart-untied": {**BART, "tie_word_embeddings": False},
+    },
+    "MBartForConditionalGeneration": {
+        "mbart": {**BART, "scale_embedding": True},
+        "mbart-relu": {**BART, "activation_function": "relu"},
+    },
+    "M2M100ForConditionalGeneration": {
+        "m2m100": BART,
+        "m2m100-padding-5": {**BART, "pad_token_id": 5},
+        "m2m100-untied": {**BART, "tie_word_embeddings": False, "scale_embedding": False},
+    },
+    "T5ForConditionalGeneration": {
+        "t5": T5,
+        "t5-deep-decoder": {**T5, "num_decoder_layers": 3, "layer_norm_epsilon": 0.1},
+        "t5-v1.1": T5_1_1,
+        "t5-gated-silu": {**T5_1_1, "feed_forward_proj": "gated-silu"},
+    },
+    "MT5ForConditionalGeneration": {
+        "mt5": T5,
+        "mt5-relu": {**T5, "feed_forward_proj": "relu", "num_decoder_layers": 3},
+    },
+    "GPT2LMHeadModel": {
+        "gpt2": GPT2,
+        "gpt2-padded": {**GPT2, "pad_token_id": 0, "n_inner": 20, "layer_norm_epsilon": 0.1},
+        "gpt2-unscaled-untied": {**GPT2, "scale_attn_weights": False, "tie_word_embeddings": False},
+        "gpt2-relu": {**GPT2, "activation_function": "relu"},
+    },
+    "LlamaForCausalLM": {
+        "llama": LLAMA,
+        "llama-tied-padded": {**ODD, "tie_word_embeddings": True, "pad_token_id": 0},
+        "llama-biases": {**ODD, "attention_bias": True, "mlp_bias": True},
+        "llama-attention-bias": {**LLAMA, "attention_bias": True},
+        "llama-mlp-bias": {**LLAMA, "mlp_bias": True, "num_key_value_heads": None},
+        "llama-dynamic": rope("dynamic", factor=3.0),
+        "llama-yarn": rope("yarn", factor=4.0, original_max_position_embeddings=64),
+        "llama-llama3": rope(
+            "llama3",
+            factor=4.0,
+            original_max_position_embeddings=64,
+            low_freq_factor=1.0,
+            high_freq_factor=4.0,
+        ),
+    },
+    "MistralForCausalLM": {
+        "mistral": {**LLAMA, "sliding_window": 3},
+        "mistral-head-dim": {**ODD, "sliding_window": 5},
+        "mistral-no-window": {**LLAMA, "sliding_window": None},
+    },
+    "Qwen2ForCausalLM": {
+        "qwen2": LLAMA,
+        "qwen2-windows": {**WINDOWS, "max_window_layers": 1, "tie_word_embeddings": True},
+    },
+    "Qwen3ForCausalLM": {
+        "qwen3": ODD,
+        "qwen3-biases": {
+            **LLAMA,
+            "head_dim": 8,
+            "attention_bias": True,
+            "tie_word_embeddings": True,
+        },
+        "qwen3-windows": {**WINDOWS, "head_dim": 6, "max_window_layers": 2},
+    },
+    "GemmaForCausalLM": {
+        "gemma": {**ODD, "pad_token_id": 0},
+        "gemma-untied-gelu": {
+            **LLAMA,
+            "head_dim": 8,
+            "hidden_act": "gelu",
+            "tie_word_embeddings": False,
+        },
+    },
+    "BertModel": {"bert": BERT},
+    "BertForMaskedLM": {"bert-masked": BERT, "bert-masked-other": OTHER | {"pad_token_id": 4}},
+    "BertForPreTraining": {"bert-pretraining": BERT},
+    "BertForSequenceClassification": {"bert-classify": BERT | LABELS, "bert-classify-two": OTHER},
+    "BertForTokenClassification": {"bert-tag": BERT | LABELS},
+    **{
+        f"{name}{head}": {f"{name}{head}": keys}
+        for name in ("Roberta", "XLMRoberta", "Camembert")
+        for head, keys in (
+            ("Model", BERT),
+            ("ForMaskedLM", ONE_TYPE),
+            ("ForSequenceClassification", OTHER | LABELS),
+            ("ForTokenClassification", BERT | LABELS),
+        )
+    },
+    "DistilBertModel": {"distilbert": DISTIL},
+    "DistilBertForMaskedLM": {
+        "distilbert-masked": DISTIL | {"activation": "relu", "pad_token_id": 4}
+    },
+    "DistilBertForSequenceClassification": {"distilbert-classify": DISTIL | LABELS},
+    "DistilBertForTokenClassification": {"distilbert-tag": DISTIL | LABELS},
+}
+"""The keys of a config, by the class and what they are called here."""
+CASES = {case: (name, keys) for name, found in MODELS.items() for case, keys in found.items()}
+PROMPT, LENGTH = 6, 22
+Logits = Iterator[tuple[Tensor, Tensor]]
+"""Ours and theirs; the last ones are those whose gradients are compared."""
+
+
+@cache
+def made(case: str) -> tuple[Any, PreTrainedModel]:
+    """Our model and theirs with the same weights, in float64."""
+    theirs = make_named(*CASES[case])
+    config = theirs.config
+    if config.model_type in ("t5", "mt5") and not getattr(config, "scale_decoder_outputs", False):
+        # files of version 1.1 and of mT5 hold an output matrix of its own; a new model ties it
+        shape = theirs.lm_head.weight.shape
+        theirs.lm_head.weight = nn.Parameter(torch.randn(shape, dtype=torch.float64) / 3)
+    return make_ours(theirs), theirs
+
+
+def both(case: str) -> tuple[Any, PreTrainedModel]:
+    """The two, of theirs a copy: with dynamic scaling it remembers the longest text."""
+    ours, theirs = made(case)
+    return ours, deepcopy(theirs)
+
+
+def translated(ours: EncoderDecoder, theirs: PreTrainedModel) -> Logits:
+    """Of sources of three lengths, padded behind, and the targets that the decoder reads."""
+    pad_id, start_id = theirs.config.pad_token_id, theirs.config.decoder_start_token_id
+    src = random_ids(6, V - 1, 3, 13)
+    src[1, 5:] = src[2, 1:] = pad_id
+    tgt = random_ids(6, V - 1, 3, 11, seed=2)
+    tgt[:, 0] = 4 if start_id is None else start_id
+    mask = (src != pad_id).long()
+    yield ours(src, tgt), run(theirs, input_ids=src, attention_mask=mask, decoder_input_ids=tgt)
+
+
+def continued(ours: DecoderOnly, theirs: PreTrainedModel) -> Logits:
+    """Of a text alone, and of three lengths padded in front; positions count what is real.
+
+    Theirs has no id for padding where ours has -1, and is given some other.
+    """
+    ids = random_ids(3, V, 3, LENGTH)
+    with torch.no_grad():
+        yield ours(ids[:1]), run(theirs, input_ids=ids[:1])
+    real = torch.ones_like(ids, dtype=torch.bool)
+    real[1, :2] = real[2, : PROMPT - 1] = False
+    ids[~real] = max(ours.pad_id, 0)
+    places = (real.long().cumsum(1) - 1).clamp(min=0)
+    found = run(theirs, input_ids=ids, attention_mask=real.long(), position_ids=places)
+    yield ours(ids, real)[real], found[real]
+
+
+def read(ours: EncoderOnly, theirs: PreTrainedModel) -> Logits:
+    """Of texts of three lengths, padded behind: without segments, and with them if there are any.
+
+    Compared is what was computed for real tokens; of a head that has one row for a text, all.
+    """
+    ids, pad_id = random_ids(5, V, 3, 11), theirs.config.pad_token_id
+    ids[1, 6:] = ids[2, 1:] = pad_id
+    real = ids != pad_id
+    given = {"input_ids": ids, "attention_mask": real.long()}
+
+    def rows(*both: Tensor) -> Any:  # noqa: ANN401 -- two tensors
+        return [out if out.dim() == 2 else out[real] for out in both]
+
+    yield rows(ours(ids, real), run(theirs, **given))
+    if num_types := getattr(theirs.config, "type_vocab_size", 0):
+        types = random_ids(0, num_types, 3, 11, seed=3)
+        yield rows(ours(ids, types_BL=types), run(theirs, **given, token_type_ids=types))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_logits_and_gradients_agree(case: str) -> None:
+    """At every real place, whatever is padded; and a loss of both has the same gradients.
+
+    T5 alone trains the embedding of padding, which begins its targets; ours never does.
+    """
+    ours, theirs = both(case)
+    compute: Any = {EncoderDecoder: translated, DecoderOnly: continued, EncoderOnly: read}
+    for got, wanted in compute[type(ours)](ours, theirs):
+        assert_same_logits(got, wanted)
+    padding = theirs.config.pad_token_id if "t5" in case else None
+    assert_same_gradients((ours, got), (theirs, wanted), except_row=padding)
+
+
+@torch.no_grad()
+def test_cached_decoding_with_dynamic_scaling_agrees() -> None:
+    """Frequencies change with the length and cached keys do not: as their cached decoding."""
+    ours, theirs = both("llama-dynamic")
+    ids = random_ids(3, V, 1, LENGTH)
+    state = ours.start(ids[:, :PROMPT], 1)
+    with computing_in(torch.float64):
+        past = theirs(input_ids=ids[:, : PROMPT - 1], use_cache=True).past_key_values
+        for column in ids[:, PROMPT - 1 :].unbind(1):
+            out = theirs(input_ids=column[:, None], past_key_values=past, use_cache=True)
+            assert_same_logits(ours.step(column, state), out.logits[:, -1])
+
+
+@pytest.mark.parametrize("buckets", [(32, 128), (8, 20), (16, 64)])
+@pytest.mark.parametrize("bidirectional", [True, False], ids=["encoder", "decoder"])
+def test_distances_fall_into_the_buckets_of_t5(
+    buckets: tuple[int, int], *, bidirectional: bool
+) -> None:
+    """At every distance, at the borders of two buckets as well."""
+    num_buckets, max_distance = buckets
+    scheme = RelativeBias(num_buckets=num_buckets, max_distance=max_distance)
+    distances = torch.arange(-300, 301)
+    theirs = T5Attention._relative_position_bucket(
+        distances, bidirectional, num_buckets, max_distance
+    )
+    ours = scheme.make_bias(3, bidirectional=bidirectional).buckets(distances)
+    assert torch.equal(ours, theirs)
