@@ -69,10 +69,12 @@ def _head(
 
     def read(hf: HF) -> Head:
         architecture = (hf.get("architectures") or [f"{family}Model"])[0]
+        if architecture == "BertForPreTraining":  # whose second head is not read
+            return MaskedLanguageHead()
         match architecture.removeprefix(family):
             case "Model":
                 return NoHead()
-            case "ForMaskedLM" | "ForPreTraining":  # whose second head is not read
+            case "ForMaskedLM":
                 if always_gelu:
                     only(hf, "hidden_act", "gelu")
                 return MaskedLanguageHead()
