@@ -13,7 +13,6 @@ from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
 from dragoman.train.log import LogLine
 from dragoman.train.progress import Progress
-from dragoman.train.step import StepResult
 
 RISEN = 0.5
 """Nats by which a training loss that has risen from its best is no chance."""
@@ -69,10 +68,10 @@ class Checks:
         self._most_gain = 0.0
         self._said: set[str] = set()
 
-    def stepped(self, result: StepResult) -> None:
-        """Take the figures of a step."""
-        self._now.losses.append(result.loss)
-        self._now.norms.append(result.grad_norm)
+    def stepped(self, loss: float, norm: float) -> None:
+        """Take the loss and the norm of the gradient of a step."""
+        self._now.losses.append(loss)
+        self._now.norms.append(norm)
 
     def judge(
         self, progress: Progress, validation: Validation, gradients: Mapping[str, float]
@@ -81,13 +80,11 @@ class Checks:
 
         `gradients` has the size of the gradient of each weight, by name.
         """
-        if progress.step <= 2 * self._config.warmup_steps:
-            self._now = Stretch()
+        figures = validation.to_dict()
+        if not self._ended(progress.step, figures):
             return replace(validation, warnings=())
-        found = [*validation.warnings]
-        if self._end(progress.step, validation.loss):
-            found += self._course(progress)
-        found += [*_layers(gradients), *self._source(validation.diagnostics.get("source_gain"))]
+        found = [*validation.warnings, *self._course(progress), *_layers(gradients)]
+        found += self._source(figures.get("source_gain"))
         new = {_kind(sentence): sentence for sentence in found}
         new = {kind: sentence for kind, sentence in new.items() if kind not in self._said}
         self._said |= new.keys()
@@ -97,26 +94,25 @@ class Checks:
         """Take what the log has of earlier parts of the run: some of its steps, all validations."""
         for line in lines:
             if line.loss is not None and line.grad_norm is not None:
-                self._now.losses.append(line.loss)
-                self._now.norms.append(line.grad_norm)
-            if "loss" in line.valid and line.step <= 2 * self._config.warmup_steps:
-                self._now = Stretch()
-            elif "loss" in line.valid:
-                self._end(line.step, line.valid["loss"])
-                self._most_gain = max(self._most_gain, line.valid.get("source_gain", 0.0))
+                self.stepped(line.loss, line.grad_norm)
+            if "loss" in line.valid and self._ended(line.step, line.valid):
                 self._said |= set(map(_kind, line.warnings))
 
-    def _end(self, step: int, valid: float) -> bool:
+    def _ended(self, step: int, figures: Mapping[str, float]) -> bool:
+        """End a stretch by the figures of a validation; False where the warm-up is not over."""
         ended, self._now = self._now, Stretch()
-        ended.valid, ended.step = valid, step
+        if step <= 2 * self._config.warmup_steps:
+            return False
+        ended.valid, ended.step = figures["loss"], step
         if ended.losses:
             self._past.append(ended)
-        return bool(ended.losses)
+        self._most_gain = max(self._most_gain, figures.get("source_gain", 0.0))
+        return True
 
     def _course(self, progress: Progress) -> Iterator[str]:
         """Yield what losses and gradients since the warm-up tell."""
-        *before, now = self._past
-        if not before:
+        *before, now = self._past or [Stretch()]
+        if not before or now.step != progress.step:
             return
         least = min(each.loss for each in before)
         if now.loss > least + RISEN:
@@ -147,10 +143,7 @@ class Checks:
 
     def _source(self, gain: float | None) -> Iterator[str]:
         """Whether a source that was used is used no longer."""
-        if gain is None:
-            return
-        self._most_gain = max(self._most_gain, gain)
-        if self._most_gain >= USED and gain <= FORGOTTEN * self._most_gain:
+        if gain is not None and self._most_gain >= USED and gain <= FORGOTTEN * self._most_gain:
             yield (
                 f"{TURNED} {self._most_gain:.2f} nats per token and now is worth {gain:.2f}, so "
                 "the decoder has turned away from it; lower train.learning_rate"

@@ -207,7 +207,7 @@ class Trainer:
             self.progress.step += 1
             self.progress.tokens += result.num_tokens
             self.progress.skipped_in_row = 0
-            self.checks.stepped(result)
+            self.checks.stepped(result.loss, result.grad_norm)
             for reporter in self.reporters:
                 reporter.stepped(self.progress, result)
             if self.progress.step % self.config.validate_every == 0:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.train.made import TINY, make_batch, make_model, make_stepper, random_pairs
@@ -11,7 +12,6 @@ from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
 from dragoman.train.log import LogLine
 from dragoman.train.progress import Progress
-from dragoman.train.step import StepResult
 
 CONFIG = TrainConfig(max_steps=1000, warmup_steps=5)
 Course = Sequence[tuple[float, float]]
@@ -24,10 +24,8 @@ def run(
     """What is said at each validation of such a run; ten steps lead to each."""
     checks, said = Checks(CONFIG), []
     for number, (loss, valid) in enumerate(course):
-        norm = norms[number] if norms else 1.0
-        result = StepResult(loss=loss, grad_norm=norm, learning_rate=1e-3, num_tokens=9)
         for _ in range(10):
-            checks.stepped(result)
+            checks.stepped(loss, norms[number] if norms else 1.0)
         figures = {"source_gain": gains[number]} if gains else {}
         validation = Validation(loss=valid, diagnostics=figures)
         progress = Progress(step=20 + 10 * number, best_step=best)
@@ -35,48 +33,50 @@ def run(
     return said
 
 
-def test_nothing_is_said_of_a_good_run() -> None:
-    """Losses that fall, waver a little, and stay."""
-    course = [(5, 5), (4, 4), (3, 3.5), (2.9, 3.52), (2.85, 3.5), (2.8, 3.53), (2.8, 3.5)]
-    assert run(course) == [()] * 7
+LEVEL = [(4.0, 4.0)] * 3
+FALLING = [(5, 5.0), (4, 4.0), (3, 4.2), (2, 4.4)]
 
 
-def test_overfitting_is_said_once() -> None:
-    """The validation loss rises twice while that of training falls, and no score is better."""
-    course = [(5, 5.0), (4, 4.0), (3, 4.2), (2, 4.4), (1, 4.6)]
-    *before, told, after = run(course)
-    assert before == [(), (), ()]
+@pytest.mark.parametrize(
+    ("course", "more"),
+    [
+        ([(5, 5), (4, 4), (3, 3.5), (2.9, 3.52), (2.85, 3.5), (2.8, 3.53), (2.8, 3.5)], {}),
+        (FALLING, {"best": 50}),  # the score is the best so far
+        ([(max(loss, 4), valid) for loss, valid in FALLING], {}),
+        ([(5, 5), (4, 4), (4.4, 4)], {}),
+        (LEVEL, {"norms": [0.1, 0.2, 9.0]}),
+        (LEVEL, {"gains": [0.1, 0.05, 0.0]}),  # never used: its task tells it
+    ],
+)
+def test_nothing_is_said_of_a_good_run(course: Course, more: Mapping[str, Any]) -> None:
+    """Losses that fall, waver a little, and stay; what does not reach a limit."""
+    assert run(course, **more) == [()] * len(course)
+
+
+@pytest.mark.parametrize(
+    ("course", "more", "figures", "advice"),
+    [
+        (FALLING, {}, "risen from 4.000 at step 30 to 4.400", "model.dropout"),
+        ([(5, 5), (4, 4), (4.6, 4)], {}, "risen from 4.00 to 4.60", 'norm_position = "pre"'),
+        (LEVEL, {"norms": [0.1, 0.2, 11.0]}, "grown from 0.1 to 11;", "train.clip_norm"),
+        (
+            *(LEVEL, {"gains": [1.0, 2.0, 0.1]}),
+            *("was worth 2.00 nats per token and now is worth 0.10", "train.learning_rate"),
+        ),
+    ],
+    ids=["overfitting", "rising", "exploding", "turned"],
+)
+def test_what_goes_wrong_is_said_once(
+    course: Course, more: Mapping[str, Any], figures: str, advice: str
+) -> None:
+    """With its figures and what to change, when it is so and not again."""
+    worse = (course[-1][0] - 0.5, course[-1][1] + 0.2) if course is FALLING else course[-1]
+    again = {name: [*values, values[-1]] for name, values in more.items()}
+    *before, (sentence,), after = run([*course, worse], **again)
+    assert before == [()] * (len(course) - 1)
     assert after == ()
-    (sentence,) = told
-    assert "risen from 4.000 at step 30 to 4.400" in sentence
-    assert "model.dropout" in sentence
-    assert run(course, best=50)[3] == ()  # the score is the best so far
-    assert run([(5, 5.0), (4, 4.0), (4, 4.2), (4, 4.4), (4, 4.6)]) == [()] * 5
-
-
-def test_a_rate_that_is_too_high_is_said() -> None:
-    """The training loss rises from its best by half a nat."""
-    assert run([(5, 5), (4, 4), (4.4, 4)]) == [()] * 3
-    (sentence,) = run([(5, 5), (4, 4), (4.6, 4)])[2]
-    assert "risen from 4.00 to 4.60" in sentence
-    assert 'norm_position = "pre"' in sentence
-
-
-def test_exploding_gradients_are_said() -> None:
-    """A typical norm ten times the smallest so far, and what is clipped."""
-    course = [(4.0, 4.0)] * 3
-    assert run(course, norms=[0.1, 0.2, 9.0]) == [()] * 3
-    (sentence,) = run(course, norms=[0.1, 0.2, 11.0])[2]
-    assert "grown from 0.1 to 11;" in sentence
-    assert "train.clip_norm" in sentence
-
-
-def test_a_source_that_is_forgotten_is_said() -> None:
-    """A decoder that used its source and turns away; one that never did is told by its task."""
-    course = [(4.0, 4.0)] * 3
-    assert run(course, gains=[0.1, 0.05, 0.0]) == [()] * 3
-    (sentence,) = run(course, gains=[1.0, 2.0, 0.1])[2]
-    assert "was worth 2.00 nats per token and now is worth 0.10" in sentence
+    assert figures in sentence
+    assert advice in sentence
 
 
 @pytest.mark.parametrize(("step", "warned"), [(11, True), (10, False)])
@@ -104,7 +104,7 @@ def test_a_resumed_run_remembers() -> None:
     ]
     checks = Checks(CONFIG)
     checks.recall(log)
-    checks.stepped(StepResult(loss=3.6, grad_norm=11.0, learning_rate=1e-3, num_tokens=9))
+    checks.stepped(3.6, 11.0)
     found = Validation(loss=4.0, diagnostics={"source_gain": 0.1}, warnings=("it is deaf",))
     rising, turned = checks.judge(Progress(step=30), found, {}).warnings
     assert "risen from 3.00 to 3.60" in rising
