@@ -51,10 +51,10 @@ class Ragged:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     @classmethod
-    def of(cls, sequences: Sequence[Sequence[int]]) -> "Ragged":
+    def of(cls, sequences: Sequence[Sequence[int]], dtype: str = "<i8") -> "Ragged":
         """From sequences in memory."""
         lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
-        flat = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=lengths.sum())
+        flat = np.fromiter(chain.from_iterable(sequences), dtype=dtype, count=lengths.sum())
         return cls(flat, np.concatenate([[0], np.cumsum(lengths)]))
 
     @classmethod

@@ -68,12 +68,10 @@ def id_type(encoder: TextEncoder) -> str:
 def encode_all(texts: Iterable[str], encoder: TextEncoder) -> Ragged:
     """The ids of all texts, in memory."""
     texts, dtype = iter(texts), id_type(encoder)
-    ids, lengths = [np.empty(0, dtype)], [np.zeros(1, np.int64)]
+    parts = [Ragged.of([], dtype)]
     while chunk := list(islice(texts, CHUNK)):
-        rows = encoder.encode_batch(chunk)
-        lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
-        ids.append(np.fromiter(chain.from_iterable(rows), dtype, int(lengths[-1].sum())))
-    return Ragged(np.concatenate(ids), np.cumsum(np.concatenate(lengths)))
+        parts.append(Ragged.of(encoder.encode_batch(chunk), dtype))
+    return Ragged.concatenate(parts)
 
 
 BUILDING = "building-"

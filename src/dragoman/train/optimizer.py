@@ -29,9 +29,9 @@ def learning_rate(config: TrainConfig, step: float, done: float, d_model: int) -
         return peak * min(step / warmup, math.sqrt(warmup / step))
     rise = peak * min(1.0, step / warmup)
     if config.schedule == "cosine":
-        return rise * (1 + math.cos(math.pi * min(1.0, done))) / 2
+        return rise * (1 + math.cos(math.pi * done)) / 2
     if config.schedule == "linear":
-        return rise * max(0.0, 1 - done)
+        return rise * (1 - done)
     return rise
 
 

@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
@@ -112,31 +112,18 @@ class Ranks(Processes):
         too_large: Callable[[Sequence[BatchT]], str],
     ) -> Stepper[BatchT]:
         """Return what takes the steps of all ranks, in shares of the stepper or as wholes."""
+        given: dict[str, Any] = {each.name: getattr(stepper, each.name) for each in fields(stepper)}
         if not place.sharded:
             loss = DistributedDataParallel(
                 _Loss(job), gradient_as_bucket_view=True, find_unused_parameters=True
             )
-            return ReplicatedStepper(
-                model=stepper.model,
-                optimizer=stepper.optimizer,
-                loss=loss,
-                precision=stepper.precision,
-                clip_norm=stepper.clip_norm,
-                scaler=stepper.scaler,
-                ranks=self,
-                no_sync=loss.no_sync,
-                too_large=too_large,
-            )
-        state = optimizer_tensors(stepper.optimizer, stepper.model)  # before they are sharded
+            more = {"loss": loss, "no_sync": loss.no_sync, "too_large": too_large}
+            return ReplicatedStepper(**{**given, **more}, ranks=self)
+        state = stepper.moments()  # before they are sharded
         shares = sharded_loss(job, place.device, self.size, copy=self.leads)
-        return ShardedStepper(
-            model=shares.model,
-            optimizer=sharded_optimizer(shares.model, config, state),
-            loss=shares,
-            precision=stepper.precision,
-            clip_norm=stepper.clip_norm,
-            ranks=self,
-        )
+        optimizer = sharded_optimizer(shares.model, config, state)
+        own = {"model": shares.model, "optimizer": optimizer, "loss": shares}
+        return ShardedStepper(**{**given, **own}, ranks=self)
 
     @contextmanager
     def connected(self) -> Iterator[None]:

@@ -76,6 +76,7 @@ RATES: Mapping[str, Callable[[int], float]] = {
     "cosine": lambda step: (
         PEAK * min(1, step / WARMUP) * (1 + math.cos(math.pi * (step - 1) / STEPS)) / 2
     ),
+    "linear": lambda step: PEAK * min(1, step / WARMUP) * (1 - (step - 1) / STEPS),
     "constant": lambda step: PEAK * min(1, step / WARMUP),
 }
 """Of the first step, which is 1, to the last; the model is 16 wide."""
@@ -322,7 +323,7 @@ def tag(folder: Path) -> Case:
         first_BL = part.tags_BL >= 0
         return model(hidden(model, part.ids_BL))[first_BL], part.tags_BL[first_BL]
 
-    recipe = replace(encoder_recipes.tag_recipe(folder), train=replace(TRAIN, schedule="cosine"))
+    recipe = replace(encoder_recipes.tag_recipe(folder), train=replace(TRAIN, schedule="linear"))
     load = partial(load_tagged, folder / "words.conll")
     return labels(recipe, ("O", "B-PER", "I-PER"), load, tag_.tag_batches, read)
 
