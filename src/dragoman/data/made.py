@@ -1,14 +1,19 @@
 """Texts that come with the package: a recipe and the demonstration need no files."""
 
+import ast
 import bz2
-from collections.abc import Sequence
+import sysconfig
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
+from zlib import crc32
 
-from dragoman.data.docstrings import library_functions
+from dragoman.data.documents import standard_library
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing
 from dragoman.ranges import Count, check_ranges
@@ -21,6 +26,10 @@ class Pair(NamedTuple):
     tgt: str
 
 
+WITHHELD_ONE_IN = 10
+"""Modules of Python's library of which one is for validation."""
+FEWEST_WORDS, MOST_CHARACTERS = 3, 300
+"""Of a docstring's first line, and of a function."""
 EXAMPLE = Pair("I like studying artificial intelligence.", "我喜欢学习人工智能。")
 """The sentence that the demonstration translates last: like those of its corpus, and not in it."""
 
@@ -83,18 +92,42 @@ def docstrings_corpus(
 ) -> tuple[list[Pair], list[Pair]]:
     """Functions of Python's library and the first lines of their docstrings, in random order.
 
-    At most this many; validation has other modules than training, and none of its functions.
+    At most this many. One module in ten, or package as a whole, is for validation, chosen by the
+    checksum of its name; what both have is for training alone. Raises InputError for a Python that
+    came without its sources.
     """
-    draw, seen = Random(seed).random, set[str]()
-    train: list[Pair] = []
-    valid: list[Pair] = []
-    functions = sorted(library_functions(), key=lambda _: draw())
-    for function in sorted(functions, key=lambda function: function.withheld):
-        if function.code not in seen:
-            seen.add(function.code)
-            part = valid if function.withheld else train
-            part.append(Pair(function.code, function.summary))
-    return train[:train_size], valid[:valid_size]
+    draw, folder = Random(seed).random, Path(sysconfig.get_paths()["stdlib"])
+    found = list[tuple[bool, Pair]]()
+    for path in standard_library():
+        module = path.relative_to(folder).parts[0].removesuffix(".py")
+        withheld = crc32(module.encode()) % WITHHELD_ONE_IN == 0
+        found += [(withheld, pair) for pair in functions_of(path.read_bytes())]
+    found.sort(key=lambda _: draw())
+    train, valid = dict[str, Pair](), dict[str, Pair]()
+    for withheld, pair in sorted(found, key=itemgetter(0)):
+        if pair.src not in train:
+            (valid if withheld else train).setdefault(pair.src, pair)
+    return [*train.values()][:train_size], [*valid.values()][:valid_size]
+
+
+def functions_of(source: bytes | str) -> Iterator[Pair]:
+    """Yield the functions of a file whose docstring begins with three words or more, and its line.
+
+    The code is what `ast.unparse` makes of it, on one line and cut, without comments and docstrings,
+    so it depends on the version of Python. Functions within functions come by themselves too.
+    """
+    with warnings.catch_warnings(action="ignore"):  # of strings with escapes of older Pythons
+        tree = ast.parse(source)
+    documented = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node)
+            if docstring:
+                node.body = node.body[1:] or [ast.Pass()]
+                documented.append((node, docstring.splitlines()[0].strip()))
+    for node, summary in documented:
+        if not isinstance(node, ast.ClassDef) and len(summary.split()) >= FEWEST_WORDS:
+            yield Pair(" ".join(ast.unparse(node).split())[:MOST_CHARACTERS].rstrip(), summary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,11 @@
 
 import sysconfig
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
-from dragoman.data.docstrings import functions_of, library_functions
-from dragoman.data.made import docstrings_corpus
+from dragoman.data.made import docstrings_corpus, functions_of
 
 _SOURCE = '''
 class Shape:
@@ -35,7 +35,7 @@ def silent():
 
 def test_functions_of_a_source() -> None:
     """Their code has neither docstrings nor comments, whatever is nested in what."""
-    assert dict(functions_of(_SOURCE)) == {
+    assert {pair.src: pair.tgt for pair in functions_of(_SOURCE)} == {
         "def area(self): def side(x): return x return side(2) ** 2": "Return the area of it.",
         "def side(x): return x": "Return the length of a side.",
         "async def wait(self): pass": "Wait until somebody comes.",
@@ -66,16 +66,16 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("library")
 def test_the_library_is_split_by_module() -> None:
     """Each module is on one side, a package as a whole; what both have is for training alone."""
-    functions = list(library_functions())
-    assert len({f.module for f in functions}) == len({(f.module, f.withheld) for f in functions})
-    assert len({f.module for f in functions}) == 61
-    known = {f.code for f in functions if not f.withheld}
-    held = {f.code for f in functions if f.withheld}
+    train, valid = (
+        {pair.src.split("return ")[1] for pair in part}
+        for part in docstrings_corpus(1000, 1000, seed=1)
+    )
+    withheld = [n for n in range(60) if crc32(f"module{n}".encode()) % 10 == 0]
+    known = {f"{m} * x" for n in range(60) if n not in withheld for m in (n, n + 1)}
+    held = {f"{m} * x" for n in withheld for m in (n, n + 1)}
     assert held & known
-    assert held - known
-    train, valid = docstrings_corpus(1000, 1000, seed=1)
-    assert sorted(pair.src for pair in train) == sorted(known)
-    assert sorted(pair.src for pair in valid) == sorted(held - known)
+    assert valid == held - known != set()
+    assert train == known | {f"{m} * y" for m in range(61)}
 
 
 @pytest.mark.usefixtures("library")
