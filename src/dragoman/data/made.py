@@ -113,7 +113,7 @@ def docstrings_corpus(
 def functions_of(source: bytes | str) -> Iterator[Pair]:
     """Yield the functions of a file whose docstring begins with three words or more, and its line.
 
-    The code is what `ast.unparse` makes of it, on one line and cut, without comments and docstrings,
+    The code is what `ast.unparse` makes of it, on one line, cut, without comments and docstrings,
     so it depends on the version of Python. Functions within functions come by themselves too.
     """
     with warnings.catch_warnings(action="ignore"):  # of strings with escapes of older Pythons

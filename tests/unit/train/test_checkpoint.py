@@ -88,13 +88,6 @@ def test_keeps_the_newest(tmp_path: Path, written: list[int], keep: int, kept: l
     assert complete == [False] * (len(kept) - 2) + [True] * 2
 
 
-def test_steps_sort_as_numbers(tmp_path: Path) -> None:
-    """The newest is the one with the highest step, not the longest name."""
-    for step in (999_990, 1_000_000, 10_000_000):
-        save(tmp_path, step)
-    assert steps(tmp_path) == [999_990, 1_000_000, 10_000_000]
-
-
 def test_full_disk(tmp_path: Path) -> None:
     """A full disk is one sentence; older checkpoints stay whole, and nothing half-written stays."""
     first = save(tmp_path, 10)
@@ -154,20 +147,14 @@ def test_a_flipped_bit_is_noticed(tmp_path: Path, name: str) -> None:
     assert "step-00000037 is damaged" in said[0]
 
 
-def test_old_checkpoints_have_no_hashes(tmp_path: Path) -> None:
-    """They are read as they are."""
-    path = save(tmp_path, 10)
-    state = json.loads((path / "state.json").read_text())
-    del state["hashes"]
-    (path / "state.json").write_text(json.dumps(state))
-    assert load_checkpoint(path)[0].progress.step == 10
-
-
-def test_a_newer_checkpoint_is_not_removed(tmp_path: Path) -> None:
-    """That of a newer dragoman is not damaged."""
+def test_other_versions(tmp_path: Path) -> None:
+    """Old checkpoints, without hashes, are read; that of a newer dragoman is not damaged."""
     for step in (10, 20):
         path = save(tmp_path, step)
     state = json.loads((path / "state.json").read_text())
+    del state["hashes"]
+    (path / "state.json").write_text(json.dumps(state))
+    assert load_checkpoint(path)[0].progress.step == 20
     (path / "state.json").write_text(json.dumps(state | {"format": FORMAT + 1}))
     with pytest.raises(InputError, match="newer dragoman; upgrade"):
         load_newest(tmp_path, print)

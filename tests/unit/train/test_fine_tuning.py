@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import (
     Scorer,
@@ -124,18 +123,6 @@ def test_interrupted_fine_tuning_ends_the_same(tuning: TranslateRecipe) -> None:
     (Path(tuning.start.model or "") / "model.safetensors").unlink()  # the checkpoint has them all
     run(tuning, *bleu[2:])
     assert_same_runs(tuning, whole)
-
-
-def test_frozen_parts_are_those_of_the_folder(tuning: TranslateRecipe) -> None:
-    """What is frozen is the same in the new model to the bit, and the rest is not."""
-    tuning = replace(tuning, start=replace(tuning.start, freeze=("decoder",)))
-    _, said = run(tuning, 0, 1, 2, 3, 4)
-    before = exported(replace(tuning, out=tuning.start.model or ""))
-    after = exported(tuning)
-    assert "of them frozen" in said
-    assert "it is the model" in said  # an average of frozen weights is what they were
-    for name, weight in after.items():
-        assert torch.equal(weight, before[name]) == name.startswith("decoder."), name
 
 
 def test_a_damaged_start_leaves_no_folder(tuning: TranslateRecipe) -> None:

@@ -15,7 +15,6 @@ from dragoman.errors import InputError
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
-    EncoderDecoder,
     EncoderOnly,
     EncoderOnlyConfig,
 )
@@ -131,25 +130,6 @@ def test_r_drop_is_refused_where_nothing_is_read_twice() -> None:
     """A setting without effect would be taken for one that has it."""
     with pytest.raises(InputError, match=r'r_drop = 5.0 is for translation.*"generate"'):
         GenerateRecipe(train=TrainConfig(max_steps=1, r_drop=5.0))
-
-
-def test_output_layer_never_sees_padding() -> None:
-    """What the decoder makes of padding (here NaN) cannot reach the loss or a gradient."""
-
-    class Spoilt(EncoderDecoder):
-        """A model whose hidden states are NaN wherever the target is padding."""
-
-        def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
-            """As ever where there is a token."""
-            return torch.where(real_BT1, super().hidden(src_BS, tgt_BT), torch.nan)
-
-    batch = make_batch([([4, 5], [6, 7, 8]), ([4], [5])])
-    real_BT1 = (batch.tgt_out_BT != PAD)[:, :, None]
-    model = Spoilt(TINY)
-    loss = summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
-    loss.backward()
-    assert loss.isfinite()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
 
 def pairs_loss(ids: Tensor, cap: float | None) -> tuple[Tensor, Callable[[], Tensor]]:

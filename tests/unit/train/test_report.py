@@ -63,16 +63,11 @@ def test_a_cut_warm_up_is_said_once() -> None:
         assert file.getvalue().count("Warning: the warm-up") == lines
 
 
-def test_a_damaged_metrics_line_is_dropped(tmp_path: Path) -> None:
-    """A line that is no JSON any more, or another thing, does not stand in the way of going on."""
-    path = tmp_path / "metrics.jsonl"
-    path.write_bytes(b'{"step": 1, "loss": 2.0}\n{"step": 2, "lo\n[]\n{}\n\xff\0\n{"step": "1"}\n')
-    make_metrics(path, Progress(step=3))
-    assert [line["step"] for line in lines_of(path)] == [1]
-
-
 def test_metrics_are_cut_where_the_run_goes_on(tmp_path: Path) -> None:
-    """What a resumed run will write again goes: later steps, a last line without its end."""
+    """What a resumed run will write again goes: later steps, a last line without its end.
+
+    So does a damaged line, which does not stand in its way.
+    """
     path = tmp_path / "metrics.jsonl"
     lines = [
         {"step": 0, "valid": {}},
@@ -83,8 +78,9 @@ def test_metrics_are_cut_where_the_run_goes_on(tmp_path: Path) -> None:
         {"step": 4, "stopped": "interrupted"},
         {"step": 5, "loss": 1.0},
     ]
-    text = "".join(json.dumps(line) + "\n" for line in lines) + '{"step": 4, "lo'
-    path.write_text(text, encoding="utf-8")
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    damaged = b'{"step": 2, "lo\n[]\n{}\n\xff\0\n{"step": "1"}\n'
+    path.write_bytes(damaged + text.encode() + b'{"step": 4, "lo')
     make_metrics(path, Progress(step=4, validated_step=4))
     assert lines_of(path) == lines[:5]
     assert [p.name for p in tmp_path.iterdir()] == ["metrics.jsonl"]

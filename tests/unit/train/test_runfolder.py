@@ -68,18 +68,13 @@ def test_free_settings(recipe: TranslateRecipe) -> None:
     assert saved["train"]["max_steps"] == 20
 
 
-def test_a_run_that_learned_nothing_begins_anew(recipe: TranslateRecipe) -> None:
-    """After a wrong path in the first command, the corrected command works in the same folder."""
-    folder = begin(recipe, learned=False)
-    (folder.training / "tokenizer.json").write_text("of the wrong text", encoding="utf-8")
-    begin(replace(recipe, data=DataConfig(src="right", tgt="b")), learned=False)
-    assert {path.name for path in folder.training.iterdir()} == {".lock", "recipe.json"}
-
-
-def test_a_folder_that_is_emptied_is_a_runs(
+def test_a_run_that_learned_nothing_begins_anew(
     recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed while it begins anew, at any moment, a run leaves a folder that it can begin in."""
+    """After a wrong path in the first command, the corrected command works in the same folder.
+
+    Killed meanwhile, at any moment, a run leaves a folder that it can begin in.
+    """
     training = begin(recipe, learned=False).training
     (training / "tokenizer.json").write_text("of the wrong text", encoding="utf-8")
     unlink, known = Path.unlink, list[bool]()
@@ -91,6 +86,7 @@ def test_a_folder_that_is_emptied_is_a_runs(
     monkeypatch.setattr(Path, "unlink", watched)
     begin(replace(recipe, data=DataConfig(src="right", tgt="b")), learned=False)
     assert known == [True]
+    assert {path.name for path in training.iterdir()} == {".lock", "recipe.json"}
 
 
 def test_a_folder_with_a_model_has_learned(recipe: TranslateRecipe) -> None:
