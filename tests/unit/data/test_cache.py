@@ -2,9 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -91,27 +89,6 @@ def test_what_is_broken_is_made_again(tmp_path: Path, how: str) -> None:
     file.write_bytes(spoil(file.read_bytes()))
     assert (read(), len(writings)) == (first, 2)
     assert (read(), len(writings)) == (first, 2)
-
-
-def test_some_at_once_have_the_same(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
-) -> None:
-    """Nobody takes away what another has written and reads, whatever a crash has left there."""
-    name = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "first").content_hash
-    start = Barrier(4)
-
-    def run(cache: Path) -> tuple[int, int]:
-        start.wait()
-        dataset = prepare(corpus, make_encoder(), make_encoder(), cache)
-        return len(dataset), int(dataset.src.ids.sum())
-
-    with ThreadPoolExecutor(4) as pool:
-        for number in range(12):
-            cache = tmp_path / f"cache-{number}"
-            if number % 2:
-                (cache / name).mkdir(parents=True)
-            assert len(set(pool.map(run, [cache] * 4))) == 1
-            assert [path.name for path in cache.iterdir()] == [name]
 
 
 def test_a_file_that_changes_meanwhile_is_not_kept(

@@ -49,18 +49,20 @@ def test_lines_are_read_through_compression(ending: str, tmp_path: Path) -> None
     assert list(read_lines(path)) == ["one", "two", "three"]
 
 
-def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
-    """Other separators of Unicode stay in the line; a carriage return at its end goes."""
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("a\u2028b\x0bc\x85d\re\r\n\n  f\x1c", ["a\u2028b\x0bc\x85d\re", "", "  f\x1c"]),
+        ("\ufeffone\n\ufefftwo\n", ["one", "\ufefftwo"]),
+    ],
+)
+def test_only_a_line_feed_ends_a_line(content: str, lines: list[str], tmp_path: Path) -> None:
+    """Other separators of Unicode stay; a carriage return at its end goes, and a mark of editors
+    at the start of the file.
+    """
     path = tmp_path / "a.en"
-    path.write_bytes("a\u2028b\x0bc\x85d\re\r\n\n  f\x1c".encode())
-    assert list(read_lines(path)) == ["a\u2028b\x0bc\x85d\re", "", "  f\x1c"]
-
-
-def test_a_byte_order_mark_goes_only_at_the_start(tmp_path: Path) -> None:
-    """The mark that some editors write is no part of the first sentence."""
-    path = tmp_path / "a.en"
-    path.write_bytes(b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
-    assert list(read_lines(path)) == ["one", "\ufefftwo"]
+    path.write_bytes(content.encode())
+    assert list(read_lines(path)) == lines
 
 
 @packed
@@ -100,21 +102,22 @@ def test_undecodable_bytes_are_named_with_their_line(ending: str, tmp_path: Path
         list(read_lines(path))
 
 
-def test_none_is_named_where_no_reading_is_plausible(tmp_path: Path) -> None:
-    """What is pasted would make a file of garbage."""
+@pytest.mark.parametrize(
+    ("content", "told", "untold"),
+    [
+        (b"\xe1\xf4\xfc\xf2a\xdf\xe0b\xe7\xff\xe1c\n", "iconv -f ENCODING -t UTF-8", "-f CP"),
+        (b"caf\xff\x81\x00\n", "correct the line", "iconv"),
+    ],
+)
+def test_no_encoding_is_named_that_cannot_be(
+    content: bytes, told: str, untold: str, tmp_path: Path
+) -> None:
+    """What is pasted would make a file of garbage; a byte that no encoding has is corrected."""
     path = tmp_path / "a.txt"
-    path.write_bytes("αὐτός".encode("cp1253", "ignore") + b"a\xdf\xe0b\xe7\xff\xe1c\n")
-    with pytest.raises(InputError, match="iconv -f ENCODING -t UTF-8"):
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=told) as caught:
         list(read_lines(path))
-
-
-def test_an_encoding_that_cannot_be_is_not_offered(tmp_path: Path) -> None:
-    """A byte that no encoding has is corrected, not converted."""
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"caf\xff\x81\x00\n")
-    with pytest.raises(InputError, match="correct the line") as caught:
-        list(read_lines(path))
-    assert "iconv" not in str(caught.value)
+    assert untold not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -179,23 +182,19 @@ def test_the_bound_of_a_line_is_a_setting(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("ending", [*PACK][1:])
-def test_a_truncated_compressed_file_is_noticed(ending: str, tmp_path: Path) -> None:
-    """Half a file is not taken for a short one, nor is a file that lacks its last bytes."""
+def test_a_damaged_compressed_file_is_noticed(ending: str, tmp_path: Path) -> None:
+    """Half a file is no short one, nor is one that lacks an end; plain text is told as such."""
     whole = PACK[ending]("\n".join(map(str, range(20_000))).encode())
     path = tmp_path / f"a.en{ending}"
-    for size in (len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        with pytest.raises(InputError, match="cut short"):
+    plain = b"plain text that is long enough to be read as a header\n"
+    for content, told in (
+        (whole[: len(whole) // 2], "cut short"),
+        (whole[:-1], "cut short"),
+        (plain, "damaged or not compressed"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=told):
             list(read_lines(path))
-
-
-@pytest.mark.parametrize("ending", [*PACK][1:])
-def test_a_file_that_is_not_what_its_name_says_is_refused(ending: str, tmp_path: Path) -> None:
-    """Plain text under a compressed name is told as such."""
-    path = tmp_path / f"a.en{ending}"
-    path.write_bytes(b"plain text that is long enough to be read as a header\n")
-    with pytest.raises(InputError, match="damaged or not compressed"):
-        list(read_lines(path))
 
 
 def test_two_parallel_files(tmp_path: Path) -> None:

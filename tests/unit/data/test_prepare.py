@@ -37,25 +37,22 @@ def test_ids_are_those_of_the_tokenizer(corpus: CorpusConfig, tokenised: Tokenis
     assert dataset.special.eos_id == 3
 
 
-def test_the_second_time_nothing_is_tokenised(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tokenised: Tokenised, tmp_path: Path
+def test_the_cache_is_never_stale(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
-    """The cache answers with the same arrays, memory-mapped, for any name and weight."""
-    first = tokenised(corpus)
+    """Another byte in a file, another tokenizer or other keys make another dataset.
+
+    For any name and weight it answers with the same arrays, memory-mapped: nothing is tokenised.
+    """
+    cache = tmp_path / "cache"
+    first = prepare(corpus, make_encoder(), make_encoder(), cache)
     unused = make_encoder()
-    second = prepare(replace(corpus, weight=0.5), unused, unused, tmp_path / "cache")
+    second = prepare(replace(corpus, weight=0.5), unused, unused, cache)
     assert unused.calls == 0
     assert second.src.ids.tolist() == first.src.ids.tolist()
     assert isinstance(second.src.ids, np.memmap)
     assert (second.weight, second.identical) == (0.5, first.identical)
-
-
-def test_the_cache_is_never_stale(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
-) -> None:
-    """Another byte in a file, another tokenizer or other keys make another dataset."""
-    cache = tmp_path / "cache"
-    hashes = {prepare(corpus, make_encoder(), make_encoder(), cache).content_hash}
+    hashes = {first.content_hash, second.content_hash}
     hashes.add(prepare(corpus, make_encoder("other"), make_encoder(), cache).content_hash)
     hashes.add(prepare(corpus, make_encoder(), make_encoder("other"), cache).content_hash)
     Path(str(corpus.src)).write_text("One\nsame\n\ntwo\n \n\n")
@@ -125,15 +122,6 @@ def test_a_corpus_of_empty_lines_can_be_prepared(tokenised: Tokenised, tmp_path:
     dataset = tokenised(corpus)
     assert next(dataset.report(10)).endswith(": 0 of 2 pairs are used.")
     assert dataset.identical.count == 0
-
-
-def test_a_long_line_is_kept_whole(tokenised: Tokenised, tmp_path: Path) -> None:
-    """A line of 20,000 words is tokenised, counted and reported, not cut."""
-    (tmp_path / "a.tsv").write_text("word " * 20_000 + "\tx\n")
-    corpus = CorpusConfig(tsv=str(tmp_path / "a.tsv"))
-    dataset = tokenised(corpus)
-    assert dataset.src.lengths.tolist() == [100_000]
-    assert list(dataset.report(256))[1].endswith("left out: 1 (line 1).")
 
 
 def test_tokenizers_must_agree_on_special_ids(
