@@ -46,6 +46,20 @@ def choose_device(name: str | torch.device, num_gpus: int | None = None) -> torc
     raise InputError(f'There is no device "{name}" here (torch sees {seen}); give {choices}.')
 
 
+def own_gpu(device: torch.device, size: int) -> torch.device:
+    """Return the GPU of one of several ranks, or the CPU; raises InputError for too few GPUs."""
+    if device.type != "cuda" or size == 1:
+        return device
+    gpu, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if ":" in str(device) or gpu >= count:
+        raise InputError(
+            f"{size} processes take a GPU each: torch sees {count} here, and the recipe chooses "
+            f"{device}; start as many, with train.device=cuda, or give train.device=cpu"
+        )
+    torch.cuda.set_device(gpu)
+    return torch.device("cuda", gpu)
+
+
 def choose_precision(name: PrecisionSetting, device: torch.device) -> Precision:
     """Return the precision of the forward and backward pass.
 

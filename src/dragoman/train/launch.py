@@ -13,8 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 import torch
@@ -54,9 +53,11 @@ def launch(
         raise InputError(f"--max-restarts is {max_restarts}; it must be 0 or more")
     for restart in range(max_restarts + 1):
         codes = _run(count, words)
-        who = _killed(codes, count)
-        if who is None:
+        killed = next((rank for rank, code in codes.items() if code < 0), None)
+        if killed is None:
             return next((code for code in codes.values() if code > 0), 0)
+        name = signal.Signals(-codes[killed]).name
+        who = f"process {killed} of {count} was killed ({name})"
         if restart < max_restarts:
             say(f"{who}; all start again from the last checkpoint ({restart + 1}/{max_restarts}).")
     raise DragomanError(f"{who}; {GO_ON}")
@@ -75,8 +76,15 @@ def _run(count: int, words: Sequence[str]) -> dict[int, int]:
             master_listen_fd=listening.detach(),  # the store closes it
         )
     ranks: list[subprocess.Popen[bytes]] = []
+    received: list[int] = []
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        for rank in ranks:
+            rank.send_signal(number)
+
     try:
-        with _forwarded(ranks) as received:
+        with handling_ends(forward):
             for number in range(count):
                 ranks.append(_start(number, count, store.port, words))
                 if received:  # perhaps while this one was started: then nobody has told it
@@ -109,20 +117,6 @@ def _start(rank: int, count: int, port: int, words: Sequence[str]) -> "subproces
     )
 
 
-@contextmanager
-def _forwarded(ranks: "Sequence[subprocess.Popen[bytes]]") -> Iterator[list[int]]:
-    """Send each signal that asks the launcher to end to all processes; gives those that came."""
-    received: list[int] = []
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        for rank in ranks:
-            rank.send_signal(number)
-
-    with handling_ends(forward):
-        yield received
-
-
 def _wait(ranks: "Sequence[subprocess.Popen[bytes]]", received: Sequence[int]) -> dict[int, int]:
     """Wait until all have ended; return the exit codes of those that failed by themselves.
 
@@ -143,10 +137,3 @@ def _wait(ranks: "Sequence[subprocess.Popen[bytes]]", received: Sequence[int]) -
     while time.monotonic() < deadline and any(rank.poll() is None for rank in ranks):
         time.sleep(POLL)
     return {rank: code for rank, code in enumerate(codes) if code}
-
-
-def _killed(codes: Mapping[int, int], count: int) -> str | None:
-    for rank, code in codes.items():
-        if code < 0:
-            return f"process {rank} of {count} was killed ({signal.Signals(-code).name})"
-    return None

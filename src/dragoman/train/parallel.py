@@ -28,15 +28,14 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import DragomanError
 from dragoman.train.config import TrainConfig
-from dragoman.train.device import Place, choose_device, choose_precision
+from dragoman.train.device import Place
 from dragoman.train.job import BatchT, Job
 from dragoman.train.optimizer import optimizer_tensors
 from dragoman.train.processes import ALONE, Processes
 from dragoman.train.shard import (
     JobLoss,
-    chooses_shards,
     sharded_loss,
     sharded_optimizer,
     whole_tensors,
@@ -92,17 +91,6 @@ class Ranks(Processes):
             told = _exchange(words, self.size, self._patient if patient else None)
             return [msgspec.msgpack.decode(each) for each in told]
 
-    def place(self, config: TrainConfig, model: nn.Module) -> Place:
-        """Return what this rank computes on; raises InputError where that cannot be."""
-        device = own_gpu(choose_device(config.device), self.size)
-        precision = choose_precision(config.precision, device)
-        return Place(
-            device=device,
-            precision=precision,
-            processes=self.size,
-            sharded=chooses_shards(config, model, device, precision),
-        )
-
     def distribute(
         self,
         stepper: Stepper[BatchT],
@@ -141,20 +129,6 @@ class Ranks(Processes):
                 names = ", ".join(map(str, late)) or "another"
                 who = f"process {names} of {self.size} has not answered for {PROMPT}"
             raise DragomanError(f"{who}; {GO_ON}") from error
-
-
-def own_gpu(device: torch.device, size: int) -> torch.device:
-    """Return the GPU of this rank, or the CPU; raises InputError where there are too few GPUs."""
-    if device.type != "cuda":
-        return device
-    gpu, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-    if ":" in str(device) or gpu >= count:
-        raise InputError(
-            f"{size} processes take a GPU each: torch sees {count} here, and the recipe chooses "
-            f"{device}; start as many, with train.device=cuda, or give train.device=cpu"
-        )
-    torch.cuda.set_device(gpu)
-    return torch.device("cuda", gpu)
 
 
 def _exchange(words: bytes, size: int, group: dist.ProcessGroup | None) -> list[bytes]:

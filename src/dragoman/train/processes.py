@@ -15,10 +15,11 @@ from dragoman.data.batches import Stream
 from dragoman.errors import DragomanError, InputError
 from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.config import TrainConfig
-from dragoman.train.device import Place, choose_device, choose_precision
+from dragoman.train.device import Place, choose_device, choose_precision, own_gpu
 from dragoman.train.job import BatchT, Job
 from dragoman.train.memory import OUT_OF_MEMORY, within_memory
 from dragoman.train.progress import Progress
+from dragoman.train.shard import chooses_shards
 from dragoman.train.step import Stepper
 
 Value = TypeVar("Value")
@@ -120,10 +121,12 @@ class Processes:
         if mine:
             set_random_state(mine)
 
-    def place(self, config: TrainConfig, model: nn.Module) -> Place:  # noqa: ARG002 (for ranks)
-        """Return what this process computes on; raises InputError where there is no such device."""
-        device = choose_device(config.device)
-        return Place(device=device, precision=choose_precision(config.precision, device))
+    def place(self, config: TrainConfig, model: nn.Module) -> Place:
+        """Return what this process computes on; raises InputError where that cannot be."""
+        device = own_gpu(choose_device(config.device), self.size)
+        precision = choose_precision(config.precision, device)
+        sharded = self.size > 1 and chooses_shards(config, model, device, precision)
+        return Place(device=device, precision=precision, processes=self.size, sharded=sharded)
 
     def distribute(
         self,

@@ -117,13 +117,8 @@ class Interrupt:
     def __init__(self) -> None:
         self.pressed = False
 
-    @contextmanager
-    def listen(self) -> Iterator[None]:
-        """Stop after the step on SIGINT, SIGTERM or SIGHUP; a second SIGINT ends it at once."""
-        with handling_ends(self._handle):
-            yield
-
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
+    def press(self, number: int, _frame: FrameType | None) -> None:
+        """Stop after the step on a signal; a second SIGINT ends it at once."""
         if self.pressed and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.pressed = True

@@ -48,7 +48,7 @@ from dragoman.train.optimizer import (
     update_averages,
 )
 from dragoman.train.processes import ALONE, Processes
-from dragoman.train.progress import Interrupt, Progress
+from dragoman.train.progress import Interrupt, Progress, handling_ends
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, Reporter, end_card, model_card, reporters_of
 from dragoman.train.runfolder import RunFolder, adjusted_settings, former_size, resume_warnings
@@ -169,7 +169,7 @@ class Trainer:
                 self.checks.recall(read_log(self.folder.metrics))
         products = training_products(self.place.precision, self.place.device)
         self._began = started - self.progress.seconds
-        with self.interrupt.listen(), products, ExitStack() as stack:
+        with handling_ends(self.interrupt.press), products, ExitStack() as stack:
             for reporter in reversed(self.reporters):  # the display is closed first
                 stack.callback(reporter.close)
             if self.recipe.start.model is not None and self.progress.step == 0:

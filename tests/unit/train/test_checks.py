@@ -71,7 +71,7 @@ def test_what_goes_wrong_is_said_once(
 ) -> None:
     """With its figures and what to change, when it is so and not again."""
     worse = (course[-1][0] - 0.5, course[-1][1] + 0.2) if course is FALLING else course[-1]
-    again = {name: [*values, values[-1]] for name, values in more.items()}
+    again: dict[str, Any] = {name: [*values, values[-1]] for name, values in more.items()}
     *before, (sentence,), after = run([*course, worse], **again)
     assert before == [()] * (len(course) - 1)
     assert after == ()

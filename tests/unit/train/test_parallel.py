@@ -14,7 +14,7 @@ from torch import Tensor
 from dragoman.data.batches import Epoch, Stream
 from dragoman.errors import InputError
 from dragoman.train import parallel
-from dragoman.train.parallel import own_gpu
+from dragoman.train.device import own_gpu
 from dragoman.train.processes import ALONE, Processes
 
 

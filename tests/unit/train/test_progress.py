@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dragoman.cost.recipes import find_recipe
 from dragoman.train.config import TrainConfig
-from dragoman.train.progress import LONGEST_WARM_UP, Interrupt, Progress
+from dragoman.train.progress import LONGEST_WARM_UP, Interrupt, Progress, handling_ends
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_nohup_is_obeyed() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         interrupt = Interrupt()
-        with interrupt.listen():
+        with handling_ends(interrupt.press):
             signal.raise_signal(signal.SIGHUP)
         assert not interrupt.pressed
     finally:
@@ -129,7 +129,7 @@ def test_nohup_is_obeyed() -> None:
 
 def test_second_ctrl_c_is_not_held() -> None:
     """Who presses Ctrl-C twice is out at once."""
-    with Interrupt().listen():
+    with handling_ends(Interrupt().press):
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
