@@ -14,8 +14,6 @@ draws its epochs and resumes exactly where it was saved. In the names of tensors
 positions.
 """
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -25,7 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.dataset import Ragged, Splits, sampled
+from dragoman.data.dataset import Ragged, Splits, fingerprint_of, sampled
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
@@ -356,8 +354,3 @@ class SequenceBatches(Generic[BatchT]):
         """All examples, each once, always in the same batches: what is measured on."""
         examples = self.examples(self.sequences)
         return iter(plan_epoch(examples, self.config.max_tokens, np.random.default_rng(0)))
-
-
-def fingerprint_of(*decides: object) -> str:
-    """A hash of values that JSON can hold."""
-    return hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:32]

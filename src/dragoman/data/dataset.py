@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Protocol
 
@@ -118,11 +118,9 @@ def meetings(src: Ragged, tgt: Ragged) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return np.arange(len(places)) + firsts[places], places
 
 
-def hash_of_arrays(
-    labels: Sequence[str], special: SpecialIds, arrays: Iterable[npt.NDArray[np.integer]]
-) -> str:
-    """A hash of labelled data: the ids and numbers, the names of the labels, the special ids."""
-    digest = hashlib.sha256(json.dumps([labels, astuple(special)]).encode())
+def fingerprint_of(*decides: object, arrays: Iterable[npt.NDArray[np.integer]] = ()) -> str:
+    """A hash of values that JSON can hold, and of arrays."""
+    digest = hashlib.sha256(json.dumps(decides).encode())
     for array in arrays:
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()[:32]

@@ -6,13 +6,13 @@ A file is lines of label, tab, text, or (`.jsonl`) JSON objects; both may be com
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, hash_of_arrays
+from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, fingerprint_of
 from dragoman.data.prepare import TextEncoder, encode_all, special_ids
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines
@@ -115,7 +115,7 @@ class LabelledDataset:
     def content_hash(self) -> str:
         """A hash of the ids, the labels and their names."""
         arrays = (self.texts.ids, self.texts.offsets, self.targets)
-        return hash_of_arrays(self.labels, self.special, arrays)
+        return fingerprint_of(self.labels, astuple(self.special), arrays=arrays)
 
     def take(self, rows: npt.NDArray[np.int64]) -> "LabelledDataset":
         """The examples with these numbers."""

@@ -17,7 +17,7 @@ reads it, and counted.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path
 from typing import Literal, Protocol
@@ -25,7 +25,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, gather, hash_of_arrays
+from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, fingerprint_of, gather
 from dragoman.data.labelled import unknown_label
 from dragoman.data.prepare import CHUNK, TextEncoder, id_type, special_ids
 from dragoman.data.word_features import word_features
@@ -233,7 +233,7 @@ class TaggedDataset:
     def content_hash(self) -> str:
         """A hash of the ids, the sentences, the tags and their names."""
         arrays = (self.pieces.ids, self.pieces.offsets, self.sentences, self.tags)
-        return hash_of_arrays(self.labels, self.special, arrays)
+        return fingerprint_of(self.labels, astuple(self.special), arrays=arrays)
 
     def by_sentence(self, tags: npt.NDArray[np.int64]) -> list[list[str]]:
         """Tag numbers of all words, the own ones or predicted ones, as names in sentences."""

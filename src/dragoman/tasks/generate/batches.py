@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from dragoman.data.batches import Batch, Epoch, fingerprint_of
-from dragoman.data.dataset import Ragged, Splits, gather, sampled, windows_over
+from dragoman.data.batches import Batch, Epoch
+from dragoman.data.dataset import Ragged, Splits, fingerprint_of, gather, sampled, windows_over
 from dragoman.data.documents import DocumentDataset
 from dragoman.data.padding import NO_TARGET, padded
 from dragoman.data.shape import Shape

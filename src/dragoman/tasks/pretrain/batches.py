@@ -16,8 +16,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, Epoch, Examples, SequenceBatches, fingerprint_of
-from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, windows_over
+from dragoman.data.batches import BatchConfig, Epoch, Examples, SequenceBatches
+from dragoman.data.dataset import (
+    Ragged,
+    SpecialIds,
+    Splits,
+    TextDataset,
+    fingerprint_of,
+    gather,
+    windows_over,
+)
 from dragoman.data.padding import NO_TARGET, framed
 from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from dragoman.data.aligner import NONE
-from dragoman.data.batches import Batch, BatchConfig, Epoch, fingerprint_of, plan_batches, shuffled
-from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, sampled
+from dragoman.data.batches import Batch, BatchConfig, Epoch, plan_batches, shuffled
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, fingerprint_of, sampled
 from dragoman.data.padding import enclosed
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
