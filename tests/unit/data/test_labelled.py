@@ -78,22 +78,24 @@ def test_json_lines_and_compression(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "text", "message"),
     [
-        ("1\tgood\n0 bad\n", "line 2 has 1 column, not 2"),
-        ("1\tgood\n0\tbad\tworse\n", "line 2 has 3 columns, not 2"),
-        ("1\n", "line 1 has 1 column, not 2"),
-        ("1\tgood\n0\t \n", "line 2 has an empty text"),
-        ("1\tgood\n\tbad\n", "line 2 has an empty label"),
-        ("1\tgood\n1\tbad\n", "no label but '1'"),
+        ("a.tsv", "1\tgood\n0 bad\n", "line 2 has 1 column, not 2"),
+        ("a.tsv", "1\tgood\n0\tbad\tworse\n", "line 2 has 3 columns, not 2"),
+        ("a.tsv", "1\n", "line 1 has 1 column, not 2"),
+        ("a.tsv", "1\tgood\n0\t \n", "line 2 has an empty text"),
+        ("a.tsv", "1\tgood\n\tbad\n", "line 2 has an empty label"),
+        ("a.tsv", "1\tgood\n1\tbad\n", "no label but '1'"),
+        ("a.jsonl", '{"label": 0.5, "text": "x"}\n', "line 1: the value of 'label'"),
+        ("a.jsonl", '{"text": "x"}\n', "line 1 has no key 'label'.*set label_key, text_key"),
     ],
 )
 def test_what_is_no_label_and_text_is_refused(
-    make_encoder: MakeEncoder, tmp_path: Path, text: str, message: str
+    make_encoder: MakeEncoder, tmp_path: Path, name: str, text: str, message: str
 ) -> None:
-    """File, line and fault are named."""
-    path = written(tmp_path, text)
-    with pytest.raises(InputError, match=f"reviews.tsv.*{message}"):
+    """File, line and fault are named; a fraction is no label."""
+    path = written(tmp_path, text, name)
+    with pytest.raises(InputError, match=f"{name}.*{message}"):
         load_labelled(path, LabelledLayout(), make_encoder())
 
 
@@ -133,16 +135,6 @@ def test_texts_in_the_column_of_labels_are_found_out(
     path = written(tmp_path, "label 99\ttext\n")
     with pytest.raises(InputError, match=r"'label 99', which is not among .* and 10 more"):
         load_labelled(path, LabelledLayout(), make_encoder(), labels=dataset.labels)
-
-
-def test_a_json_label_that_is_no_name_is_refused(tmp_path: Path) -> None:
-    """A list or a fraction is no label."""
-    path = written(tmp_path, '{"label": 0.5, "text": "x"}\n', "a.jsonl")
-    with pytest.raises(InputError, match=r"line 1: the value of 'label'"):
-        list(read_labelled(path, LabelledLayout()))
-    path = written(tmp_path, '{"text": "x"}\n', "b.jsonl")
-    with pytest.raises(InputError, match=r"line 1 has no key 'label'.*set label_key, text_key"):
-        list(read_labelled(path, LabelledLayout()))
 
 
 @pytest.mark.parametrize("change", [{"label_column": 0}, {"text_column": 1}])

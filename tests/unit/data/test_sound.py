@@ -82,37 +82,20 @@ def test_the_length_is_that_of_the_time(length: int, old: int, new: int) -> None
     assert len(resample(torch.ones(length), old, new)) == -(-length * new // old)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "not a WAV file with PCM samples .it ends too soon.; convert it: ffmpeg"),
-        (
-            b"no sound at all, but text\n",
-            "not a WAV file with PCM samples .file does not start with",
-        ),
-    ],
-)
-def test_what_is_no_wav_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
-    """In one sentence that names the file and how to convert it."""
+def test_what_is_no_such_sound_is_refused(tmp_path: Path) -> None:
+    """In one sentence that names the file and what to do."""
     path = tmp_path / "a.wav"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=rf"a\.wav is {message}"):
-        read_wav(path)
-
-
-def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
-    """Other widths, floating point, no samples, fewer than announced, and no file."""
-    path = write(tmp_path / "a.wav", bytes(6), width=3)
-    with pytest.raises(InputError, match=r"a\.wav has 24 bits per sample instead of 16; convert"):
-        read_wav(path)
     whole = write(path, bytes(200)).read_bytes()
-    path.write_bytes(whole.replace(struct.pack("<HH", 1, 1), struct.pack("<HH", 3, 1)))
-    with pytest.raises(InputError, match=r"not a WAV file with PCM samples .unknown format: 3."):
-        read_wav(path)
-    path.write_bytes(whole[:-50])
-    with pytest.raises(InputError, match=r"cut short: of 100 samples there are 75; copy it again"):
-        read_wav(path)
-    with pytest.raises(InputError, match=r"a\.wav has 0 samples, 16000 per second; record"):
-        read_wav(write(path, b""))
+    for content, message in (
+        (b"", "not a WAV file with PCM samples .it ends too soon.; convert it: ffmpeg"),
+        (b"no sound, but text\n", "not a WAV file with PCM samples .file does not start with"),
+        (whole.replace(struct.pack("<HH", 1, 1), struct.pack("<HH", 3, 1)), "unknown format: 3."),
+        (whole[:-50], "cut short: of 100 samples there are 75; copy it again"),
+        (write(path, bytes(6), width=3).read_bytes(), "has 24 bits per sample instead of 16; conv"),
+        (write(path, b"").read_bytes(), "has 0 samples, 16000 per second; record"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=rf"a\.wav .*{message}"):
+            read_wav(path)
     with pytest.raises(InputError, match=r"Cannot read .*b\.wav: No such file"):
         read_wav(tmp_path / "b.wav")

@@ -271,6 +271,7 @@ def test_the_dialects_of_bioes(begin: str, inside: str, end: str, single: str) -
 @pytest.mark.parametrize(
     ("scheme", "tags", "spans", "malformed"),
     [
+        ("bio", "B-A-B I-A-B", [(0, 2, "A-B")], 0),  # the prefix ends at the first hyphen
         ("bio", "O I-A I-A", [(1, 3, "A")], 1),
         ("bio", "B-A I-B", [(0, 1, "A"), (1, 2, "B")], 1),
         ("bio", "I-A O I-A", [(0, 1, "A"), (2, 3, "A")], 2),
@@ -307,8 +308,3 @@ def test_broken_spans_are_read_and_counted(
 def test_the_scheme_is_that_of_the_whole_file(files: list[str], scheme: Scheme) -> None:
     """Most beginnings decide between BIO and IOB1; one E makes BIOES."""
     assert detect_scheme([tags.split() for tags in files]) == scheme
-
-
-def test_types_may_hold_hyphens() -> None:
-    """The prefix ends at the first hyphen."""
-    assert find_spans(["B-A-B", "I-A-B"])[0] == [Span(0, 2, "A-B")]
