@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -135,22 +134,6 @@ def test_one_rank_is_interrupted(dragoman: CommandLine, whole: Path, tmp_path: P
     assert "The same command resumes from there." in ranks[0].said()
     assert run(dragoman, 2, *command(whole, stopped)).code == 0
     assert_same_runs(stopped, whole / "run")
-
-
-def test_another_number_of_processes(dragoman: CommandLine, tmp_path: Path) -> None:
-    """What two have saved four go on with, and one, and each says that the bits differ."""
-    reversed_digits(tmp_path, 120)
-    out = tmp_path / "run"
-    steps = ("train.max_steps=2", "train.learning_rate=1e-3", "train.schedule=constant")
-    assert run(dragoman, 2, *command(tmp_path, out), *steps).code == 0
-    for size in (4, 1):
-        other = tmp_path / f"of-{size}"
-        shutil.copytree(out, other)
-        words = [*command(tmp_path, other), *steps, "train.max_steps=3"]
-        said = run(dragoman, size, *words).succeeded()
-        assert "Resuming from step 2." in said
-        assert f"has processes {size} (was 2)" in said
-        assert [line["step"] for line in figures(other) if "loss" in line] == [1, 2, 3]
 
 
 PATCH = """

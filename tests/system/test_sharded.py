@@ -43,31 +43,28 @@ def test_killed_with_shards(dragoman: CommandLine, tmp_path: Path) -> None:
     assert_same_runs(killed, whole)
 
 
-def test_shards_go_on_with_another_number(dragoman: CommandLine, tmp_path: Path) -> None:
-    """What two have saved in shares four go on with, and one; two with whole models, as before."""
+@pytest.mark.parametrize(("before", "was"), [("on", "2 (sharded)"), ("off", "2")])
+def test_a_run_goes_on_with_another_number(
+    before: str, was: str, dragoman: CommandLine, tmp_path: Path
+) -> None:
+    """What two have saved four go on with, and one; with shares or whole models; that is said."""
     reversed_digits(tmp_path, 120)
     out = tmp_path / "run"
     exact = ("model.dropout=0", "batch.subword_sampling=0", "train.schedule=constant")
-    words = (*exact, "train.learning_rate=1e-3", "train.max_steps=2")
+    words = (*exact, "train.learning_rate=1e-3", f"train.shard={before}", "train.max_steps=2")
     assert run(dragoman, 2, *words_of(tmp_path, out), *words).code == 0
     losses = {}
-    for size, shard in ((4, "on"), (1, "auto"), (2, "off"), (2, "on")):
+    for size, shard in ((4, before), (1, "auto"), (2, "off"), (2, "on")):
         other = tmp_path / f"of-{size}-{shard}"
         shutil.copytree(out, other)
         each = ("train.max_steps=3", f"train.shard={shard}")
         said = run(dragoman, size, *words_of(tmp_path, other), *words, *each).succeeded()
         assert "Resuming from step 2." in said
-        assert ("(was 2 (sharded))" in said) == ((size, shard) != (2, "on"))
-        losses[size, shard] = [line["loss"] for line in figures(other) if "loss" in line]
-        assert len(losses[size, shard]) == 3
+        assert (f" (was {was})" in said) == ((size, shard) != (2, before))
+        steps = [line for line in figures(other) if "loss" in line]
+        assert [line["step"] for line in steps] == [1, 2, 3]
+        losses[size, shard] = [line["loss"] for line in steps]
     assert losses[2, "off"] == pytest.approx(losses[2, "on"], rel=1e-6)
-
-
-def test_no_shards_with_dropped_layers(dragoman: CommandLine, tmp_path: Path) -> None:
-    """Each process would wait for layers that another leaves out: one sentence says so."""
-    reversed_digits(tmp_path, 120)
-    ended = run(dragoman, 2, *command(tmp_path, tmp_path / "run"), "train.shard=on")
-    ended.assert_refused("dragoman: model.layer_drop drops different layers on each process")
 
 
 def test_a_killed_process_starts_all_again(environment: dict[str, str], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tests.unit.train.made import CONFIG, make_batch, make_model, make_stepper, random_pairs
+from tests.unit.train.made import CONFIG, TINY, make_batch, make_model, make_stepper, random_pairs
 from tests.unit.train.runs import assert_goes_on_the_same, saved
 from torch import nn
 
@@ -98,15 +98,19 @@ def test_interrupted(recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch) -
     assert 1 < ours[0]["scale"] < 2.0**30
 
 
-def test_no_shards_in_fp16(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each share would find a scale of its own: refused where asked for, else not chosen.
+def test_what_is_not_sharded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In fp16 each share would find a scale of its own, and each rank wait for dropped layers.
 
-    In other precisions the same model on the same GPU is sharded.
+    Refused where asked for, else not chosen: others of that size on the same GPU are sharded.
     """
     model, gpu = make_model(), torch.device("cuda", 0)
+    dropping = make_model(replace(TINY, layer_drop=0.1))
     tiny = SimpleNamespace(total_memory=1)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: tiny)
     config = TrainConfig(max_steps=1)
     assert [chooses_shards(config, model, gpu, p) for p in ("fp16", "bf16")] == [False, True]
+    assert not chooses_shards(config, dropping, gpu, "bf16")
+    with pytest.raises(InputError, match=r"model\.layer_drop drops different layers on each"):
+        chooses_shards(replace(config, shard="on"), dropping, gpu, "bf16")
     with pytest.raises(InputError, match="in fp16 each process would find a scale of its own"):
         chooses_shards(replace(config, shard="on"), model, gpu, "fp16")
