@@ -218,17 +218,3 @@ def test_a_memory_in_utf_16_is_cut(tmp_path: Path) -> None:
     assert write_sets(corpus, [0, -1, 0], [files]) == [2]
     assert [*read_of(moved(corpus, files))()] == [("one", "eins"), ("three", "drei")]
     assert "two" not in files[0].read_text("utf-16")
-
-
-@pytest.mark.parametrize(("chosen", "kept"), [([0, 0, 0], 3), ([0, -1, 0], 1)])
-def test_a_message_with_plural_forms_stays_as_a_whole(
-    chosen: list[int], kept: int, tmp_path: Path
-) -> None:
-    """Or goes, if one of its pairs does."""
-    path = tmp_path / "a.po"
-    plural = 'msgid "%d cat"\nmsgid_plural "%d cats"\nmsgstr[0] "eine"\nmsgstr[1] "%d Katzen"\n'
-    path.write_text(plural + '\nmsgid "one"\nmsgstr "eins"\n', "utf-8")
-    corpus = CorpusConfig(tm=str(path))
-    (files,) = files_of(corpus, tmp_path / "out", [""])
-    assert write_sets(corpus, chosen, [files]) == [kept]
-    assert len([*read_of(moved(corpus, files))()]) == kept

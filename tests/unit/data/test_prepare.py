@@ -107,21 +107,21 @@ def test_the_report_counts_and_shows_lines(corpus: CorpusConfig, tokenised: Toke
     assert dataset.usable(3).sum() == 0
 
 
-def test_only_the_first_lines_are_shown(tokenised: Tokenised, tmp_path: Path) -> None:
-    """Of many findings the count is whole and the examples are few."""
-    (tmp_path / "a.tsv").write_text("x\tx\n" * 1200)
-    corpus = CorpusConfig(tsv=str(tmp_path / "a.tsv"))
-    dataset = tokenised(corpus)
-    assert str(dataset.identical) == "1,200 (lines 1, 2, 3, 4, 5, ...)"
-
-
-def test_a_corpus_of_empty_lines_can_be_prepared(tokenised: Tokenised, tmp_path: Path) -> None:
-    """No ids at all is a dataset too; whether it can be used is said by its report."""
-    (tmp_path / "a.tsv").write_text("\t\n \t\n")
-    corpus = CorpusConfig(tsv=str(tmp_path / "a.tsv"))
-    dataset = tokenised(corpus)
-    assert next(dataset.report(10)).endswith(": 0 of 2 pairs are used.")
-    assert dataset.identical.count == 0
+@pytest.mark.parametrize(
+    ("text", "used", "identical"),
+    [
+        ("x\tx\n" * 1200, "1,200 of 1,200", "1,200 (lines 1, 2, 3, 4, 5, ...)"),
+        ("\t\n \t\n", "0 of 2", "0"),
+    ],
+)
+def test_of_many_lines_the_first_are_shown(
+    text: str, used: str, identical: str, tokenised: Tokenised, tmp_path: Path
+) -> None:
+    """The count is whole and the examples are few; no ids at all is a dataset too."""
+    (tmp_path / "a.tsv").write_text(text)
+    dataset = tokenised(CorpusConfig(tsv=str(tmp_path / "a.tsv")))
+    assert next(dataset.report(10)).endswith(f": {used} pairs are used.")
+    assert str(dataset.identical) == identical
 
 
 def test_tokenizers_must_agree_on_special_ids(

@@ -137,17 +137,16 @@ def test_time_of_earlier_parts_counts(go: Go) -> None:
 
 
 def test_preparing_is_timed_once(go: Go) -> None:
-    """It is what came before the first step of the run, resumed or not."""
-    first = go(1, started=30.0, max_steps=1).progress
-    assert 30 <= first.prepared <= first.seconds
-    after = go(1, started=30.0, max_steps=2).progress
-    assert after.prepared == first.prepared
+    """It is what came before the first step of the run, resumed or not.
+
+    So the rate of a run with `max_minutes` begins alike each time that it is run.
+    """
+    first = go(1, started=30.0, max_steps=2, max_minutes=1)
+    assert first.done == [0.0, 0.5]
+    assert 30 <= first.progress.prepared <= first.progress.seconds
+    after = go(1, started=30.0, max_steps=3).progress
+    assert after.prepared == first.progress.prepared
     assert after.seconds >= 60
-
-
-def test_the_first_step_follows_no_clock(go: Go) -> None:
-    """The rate of a run with `max_minutes` begins alike each time that it is run."""
-    assert go(1, started=30.0, max_steps=2, max_minutes=1).done == [0.0, 0.5]
 
 
 def test_time_that_is_over_before_the_first_step(go: Go) -> None:
