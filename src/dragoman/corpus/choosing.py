@@ -158,6 +158,5 @@ def _draws(read: Read, seed: int, progress: Progress) -> tuple[Keys, Keys, Keys]
         drawn.append(key_of(f"{src}\t{tgt}", salt))
         src_keys.append(key_of(normalised(src)))
         tgt_keys.append(key_of(normalised(tgt)))
-    made = (np.frombuffer(each, np.uint64) for each in (drawn, src_keys, tgt_keys))
-    first, second, third = made
-    return first, second, third
+    drawn_P, src_P, tgt_P = (np.frombuffer(each, np.uint64) for each in (drawn, src_keys, tgt_keys))
+    return drawn_P, src_P, tgt_P

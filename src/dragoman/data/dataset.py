@@ -280,7 +280,7 @@ def hold_out(
     learned in `both` directions, those that share a side.
     """
     (usable,) = np.nonzero(dataset.usable(max_length))
-    count = max(1, min(count, len(usable) // 10)) if len(usable) > 1 else len(usable)
+    count = max(1, min(count, len(usable) // 10))
     chosen = np.sort(np.random.default_rng(seed).permutation(usable)[:count])
     src, tgt = dataset.src.take(chosen), dataset.tgt.take(chosen)
     held = replace(dataset, src=src, tgt=tgt, excluded=None)

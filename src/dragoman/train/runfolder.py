@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -165,7 +165,7 @@ class RunFolder:
     def mark_finished(self, reason: str, progress: Progress) -> None:
         """Remember that the run reached its end."""
         try:
-            end = {"reason": reason, "step": progress.step, "valid": progress.best}
+            end = asdict(End(reason=reason, step=progress.step, valid=progress.best))
             text = json.dumps(end, sort_keys=True)  # as those of a best from a checkpoint are
             write_durably(self.training / FINISHED, text)
         except OSError as error:
