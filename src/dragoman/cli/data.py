@@ -81,8 +81,8 @@ def check(  # noqa: PLR0913 -- the options of the verb
         to_read = [*corpus.paths, *(held_out or ())]
         check_writable(html, to_read, "--report")
         check_unused(html, to_read, "--report")
-    read, found = _checked(files, config, held_out, score_by, loading)
-    report = found.report(read, numbered_pairs(corpus))
+    found = _checked(files, config, held_out, score_by, loading)
+    report = found.report(numbered_pairs(corpus))
     if html is not None:
         from dragoman.corpus.page import page
         from dragoman.files.writing import replacing
@@ -120,8 +120,8 @@ def clean(  # noqa: PLR0913 -- the options of the verb
     (paths,) = files_of(corpus, out, [""])
     if keep_removed is not None:
         check_removed(keep_removed, [*corpus.paths, *(held_out or ())], paths)
-    read, found = _checked(files, config, held_out, score_by, loading)
-    report = found.report(read, numbered_pairs(corpus))
+    found = _checked(files, config, held_out, score_by, loading)
+    report = found.report(numbered_pairs(corpus))
     print_report(report, files.unit, as_json=as_json)
     check_kept(report)
     (written,) = write_sets(corpus, found.kept - 1, [paths])
@@ -293,7 +293,7 @@ def _checked(
     held_out: list[Path] | None,
     score_by: list[Path] | None,
     loading: Loading,
-) -> "tuple[Read, Checked]":
+) -> "Checked":
     from dragoman.corpus.checking import check as check_pairs
     from dragoman.corpus.merging import texts_of
     from dragoman.corpus.writing import read_of
@@ -304,7 +304,7 @@ def _checked(
     score = _score_by(score_by, read, languages, loading) if score_by else None
     held = (text for path in held_out or () for text in texts_of(path, files))
     with progress_of_pairs() as progress:
-        return read, check_pairs(read, config, languages, held, score=score, progress=progress)
+        return check_pairs(read, config, languages, held, score=score, progress=progress)
 
 
 def _score_by(models: Sequence[Path], read: "Read", given: LangCodes, loading: Loading) -> "Score":

@@ -217,7 +217,7 @@ class _Making:
         languages = (tgt, src) if backwards else (src, tgt)
         with progress_of_pairs() as progress:
             found = check(pairs, self.config, languages, progress=progress)
-        report = found.report(pairs)
+        report = found.report(enumerate(pairs(), start=1))
         print_report(report, as_json=as_json)
         if not report.kept:
             say_kept(out, "and --skip RULE to the same command, which translates nothing again")

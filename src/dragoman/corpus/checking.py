@@ -2,7 +2,7 @@
 
     found = check(read, CleaningConfig(), ("en", "de"))
     found.kept                      # a mask of the pairs
-    found.report(read)              # how many, with examples
+    found.report(numbered)          # how many, with examples
 
 A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths; 26
 more while equal ones are looked for. The corpus is read once for the rules that see one pair, again
@@ -102,10 +102,8 @@ class Checked:
         numbers[lowest > 0] = np.log2(lowest[lowest > 0])
         return numbers
 
-    def report(
-        self, read: Read, numbered: Iterable[tuple[int, Pair]] | None = None
-    ) -> CorpusReport:
-        """Count by rule, and read the corpus for examples, `numbered` as its files have them."""
+    def report(self, numbered: Iterable[tuple[int, Pair]]) -> CorpusReport:
+        """Count by rule, with examples from the pairs, which are `numbered` as files have them."""
         first = self.first()
         wanted = {
             int(n): rule
@@ -114,8 +112,7 @@ class Checked:
         }
         shown: dict[int, list[tuple[int, str, str]]] = {rule: [] for rule in range(len(EVERY))}
         last = max(wanted, default=-1)
-        pairs = enumerate(read(), start=1) if numbered is None else numbered
-        for number, (place, (src, tgt)) in enumerate(islice(pairs, last + 1)):
+        for number, (place, (src, tgt)) in enumerate(islice(numbered, last + 1)):
             if number in wanted:
                 shown[wanted[number]].append((place, src[:SHOWN], tgt[:SHOWN]))
         src, tgt = self.lengths_P2.sum(0, dtype=np.float64)

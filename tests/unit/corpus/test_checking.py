@@ -54,7 +54,7 @@ def test_cleaning_twice_removes_nothing_more(pairs: list[Pair]) -> None:
     found = checked(pairs)
     kept = [pair for pair, good in zip(pairs, found.kept, strict=True) if good]
     assert checked(kept).kept.all()
-    report = found.report(lambda: pairs)
+    report = found.report(enumerate(pairs, start=1))
     assert report.kept == len(kept)
     assert sum(each.removed for each in report.rules) == len(pairs) - len(kept)
     assert all(each.removed <= each.broken for each in report.rules)

@@ -57,7 +57,7 @@ class _Tags(HTMLParser):
 def test_a_page_shows_the_report(pairs: Sequence[Pair]) -> None:
     """Each pair is in a bar of each histogram; texts are no markup, and nothing is fetched."""
     found = check(lambda: pairs, CleaningConfig(skip=("unrelated",)))
-    report = found.report(lambda: pairs)
+    report = found.report(enumerate(pairs, start=1))
     html = page(found, report, "a & b.en")
     assert html.encode()
     tags = _Tags()
