@@ -22,14 +22,13 @@ SHARE = 0.5
 """Of a device's memory that they may take; activations and the libraries need the rest."""
 
 
-def choose_device(name: str | torch.device, num_gpus: int | None = None) -> torch.device:
+def choose_device(name: str | torch.device) -> torch.device:
     """Return the device that a setting or an option names; `auto` is a GPU where there is one.
 
-    There are `num_gpus`; as many as torch can use unless given. Raises InputError for a device that
-    is not there, or on which this package does not run.
+    Raises InputError for a device that is not there, or on which this package does not run.
     """
-    if num_gpus is None:  # torch also counts those whose driver is too old for it
-        num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    # torch also counts those whose driver is too old for it
+    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not isinstance(name, str | torch.device):
         raise TypeError(f'The device is {name!r:.40}; give "cpu", "cuda" or "auto".')
     name = str(name)

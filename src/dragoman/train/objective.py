@@ -163,15 +163,13 @@ def _fused_loss(
     return loss
 
 
-def reference_loss(
-    logits_MV: Tensor, targets_M: Tensor, smoothing: float, reduction: str = "sum"
-) -> Tensor:
+def reference_loss(logits_MV: Tensor, targets_M: Tensor, smoothing: float) -> Tensor:
     """Compute the same loss from logits, by torch: the readable twin of the fused one."""
     return F.cross_entropy(
         logits_MV.float() if logits_MV.dtype != torch.float64 else logits_MV,
         targets_M,
         label_smoothing=smoothing,
-        reduction=reduction,
+        reduction="sum",
     )
 
 

@@ -1,7 +1,7 @@
 """Which device trains, and in which precision."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,6 +12,18 @@ from dragoman.errors import InputError
 from dragoman.train.device import choose_device, choose_precision, deterministic
 
 CPU = Path("/proc/cpuinfo")
+UseGpus = Callable[..., None]
+
+
+@pytest.fixture
+def use_gpus(monkeypatch: pytest.MonkeyPatch) -> UseGpus:
+    """So many GPUs are there; torch can use them, or none where their driver is too old."""
+
+    def use(count: int, *, usable: bool = True) -> None:
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0 and usable)
+
+    return use
 
 
 @pytest.mark.parametrize(
@@ -26,25 +38,24 @@ CPU = Path("/proc/cpuinfo")
         (("cuda:2", "cuda:x"), 2, "(torch sees 2 GPUs); give cpu, cuda or auto."),
     ],
 )
-def test_a_device_that_is_not_there(names: Sequence[str], num_gpus: int, said: str) -> None:
+def test_a_device_that_is_not_there(
+    use_gpus: UseGpus, names: Sequence[str], num_gpus: int, said: str
+) -> None:
     """The error offers only what is there; on other kinds the package does not run at all."""
+    use_gpus(num_gpus)
     for name in names:
         with pytest.raises(InputError) as caught:
-            choose_device(name, num_gpus)
+            choose_device(name)
         there = f'There is no device "{name}" here ' if said.startswith("(") else ""
         assert str(caught.value) == there + said.format(name)
 
 
-def test_a_gpu_by_number() -> None:
-    """Each of two GPUs is itself, and "cuda" is the current one."""
-    assert [choose_device(name, 2).index for name in ("cuda:0", "cuda:1", "cuda")] == [0, 1, None]
-    assert choose_device("auto", 2).type == "cuda"
-
-
-def test_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is counted, but whose driver is too old, is none."""
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+def test_a_gpu_by_number(use_gpus: UseGpus) -> None:
+    """Each of two GPUs is itself, and "cuda" is the current one; what torch cannot use is none."""
+    use_gpus(2)
+    assert [choose_device(name).index for name in ("cuda:0", "cuda:1", "cuda")] == [0, 1, None]
+    assert choose_device("auto").type == "cuda"
+    use_gpus(2, usable=False)
     assert choose_device("auto").type == "cpu"
     with pytest.raises(InputError, match="torch sees no GPU"):
         choose_device("cuda")
