@@ -310,22 +310,19 @@ def load_tagged(
         for line, tag in enumerate(unified, start=sentence.line):
             if tag not in numbers:
                 raise unknown_label(f"{path} line {line}", "tag", tag, numbers)
+    words = [*chain.from_iterable(s.words for s in read)]
+    features = [word_features(word, feature_rows) if feature_rows else () for word in words]
     return TaggedDataset(
         name=str(path),
         pieces=_encode((s.words for s in read), encoder, gap),
         tags=np.array([numbers[tag] for tag in chain.from_iterable(tags)], dtype=np.int64),
-        features=_features(list(chain.from_iterable(s.words for s in read)), feature_rows),
+        features=np.array(features, dtype=np.int64).reshape(len(words), -1),
         sentences=np.cumsum([0, *(len(s.words) for s in read)]),
         labels=ordered,
         scheme=scheme,
         malformed=malformed,
         special=special_ids(encoder),
     )
-
-
-def _features(words: Sequence[str], rows: int) -> npt.NDArray[np.int64]:
-    found = [word_features(word, rows) if rows else () for word in words]
-    return np.array(found, dtype=np.int64).reshape(len(words), -1)
 
 
 def _encode(sentences: Iterable[list[str]], encoder: WordEncoder, gap: str) -> Ragged:
