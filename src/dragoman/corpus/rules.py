@@ -151,15 +151,11 @@ def without_addresses(text: str) -> str:
     """The words of a text that are no URLs, paths or addresses of mail."""
     found = text.split()
     if _ADDRESS.search(text):
-        found = [word for word in found if not _is_address(word)]
+        found = [word for word in found if not _ADDRESS.search(word)]
     return " ".join(found)
 
 
-_ADDRESS = re.compile(r"[/\\@]")
-
-
-def _is_address(word: str) -> bool:
-    return "/" in word or "\\" in word or "@" in word[1:-1]
+_ADDRESS = re.compile(r"[/\\]|.@.")
 
 
 @lru_cache(8)
