@@ -89,7 +89,7 @@ def check(  # noqa: PLR0913 -- the options of the verb
 
         with replacing(html, "page") as part:
             part.write_text(page(found, report, corpus.label), "utf-8", newline="\n")
-    print_report(report, files.unit, as_json=as_json)
+    print_report(report, corpus.unit, as_json=as_json)
     if html is not None:
         say(f"wrote {html}")
 
@@ -122,7 +122,7 @@ def clean(  # noqa: PLR0913 -- the options of the verb
         check_removed(keep_removed, [*corpus.paths, *(held_out or ())], paths)
     found = _checked(files, config, held_out, score_by, loading)
     report = found.report(numbered_pairs(corpus))
-    print_report(report, files.unit, as_json=as_json)
+    print_report(report, corpus.unit, as_json=as_json)
     check_kept(report)
     (written,) = write_sets(corpus, found.kept - 1, [paths])
     if keep_removed is not None:

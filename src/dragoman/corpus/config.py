@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 from dragoman.data.corpus import KEYS, CorpusConfig
-from dragoman.data.memory import XML, ending_of
 from dragoman.errors import InputError, did_you_mean
 from dragoman.ranges import Positive, Range, check_ranges
 
@@ -57,11 +56,6 @@ class PairFiles:
     """Language of the source, such as en; by default told by its lines. TMX needs it."""
     tgt_lang: str | None = None
     """Language of the target, such as zh; by default told by its lines. TMX needs it."""
-
-    @property
-    def unit(self) -> str:
-        """What the number of a pair counts: lines, or units of XML."""
-        return "unit" if self.tm and ending_of(self.tm) in XML else "line"
 
     def corpus(self) -> CorpusConfig:
         """The corpus. Raises InputError unless exactly one of the four layouts is named."""

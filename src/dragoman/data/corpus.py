@@ -126,6 +126,11 @@ class CorpusConfig:
         """The files of the corpus."""
         return [Path(path) for path in (self.src, self.tgt, self.tsv, self.jsonl, self.tm) if path]
 
+    @property
+    def unit(self) -> str:
+        """What the number of a pair counts: lines, or units of XML."""
+        return "unit" if self.tm and ending_of(Path(self.tm)) in XML else "line"
+
 
 def read_pairs(
     corpus: CorpusConfig, *, strict: bool = True, left: Counter[str] | None = None
@@ -148,7 +153,6 @@ def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, tuple[str, str]]
     that there are, from 1; not `strict`.
     """
     line, unit = 1, 0
-    has_units = corpus.tm is not None and ending_of(Path(corpus.tm)) in XML
     for (piece, *_), pairs, left in read_entries(corpus, strict=False):
         unit += bool(pairs or left)
         if isinstance(piece, str):
@@ -156,7 +160,7 @@ def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, tuple[str, str]]
         else:
             blank = len(piece) - len(piece.lstrip())
             start, end = line + piece.count(b"\n", 0, blank), line + piece.count(b"\n")
-        yield from ((unit if has_units else start, pair) for pair in pairs)
+        yield from ((unit if corpus.unit == "unit" else start, pair) for pair in pairs)
         line = end
 
 
