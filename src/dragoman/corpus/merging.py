@@ -65,11 +65,11 @@ def corpora_of(given: Sequence[str], files: PairFiles) -> list[CorpusConfig]:
     corpora = [corpus_of(name, files) for name in given]
     found = [
         replace(each, src_key=KEYS[0], tgt_key=KEYS[1])
-        if _keys(each) == keys and not _has_keys(each)
+        if each.keys == keys and not _has_keys(each)
         else each
         for each in corpora
     ]
-    if keys != KEYS and keys not in map(_keys, found):
+    if keys != KEYS and keys not in (each.keys for each in found):
         named = zip(("--src-key", "--tgt-key"), keys, KEYS, strict=True)
         wrong = [f"{option} {key}" for option, key, default in named if key != default]
         raise InputError(f"No corpus needs {' and '.join(wrong)}; leave it out, or correct it.")
@@ -104,26 +104,22 @@ def _parts(given: str) -> list[str]:
     return [given] if Path(given).exists() else given.rsplit(",", 2)
 
 
-def _keys(corpus: CorpusConfig) -> tuple[str, str]:
-    return corpus.src_key, corpus.tgt_key
-
-
 def _has_keys(corpus: CorpusConfig) -> bool:
     """Whether its keys tell where its texts are: in a table of two columns, if they are names or
     numbers of these.
     """
     if corpus.tsv is None:
         return corpus.jsonl is not None
-    _, first, _ = next(read_rows(Path(corpus.tsv), strict=False))
-    is_named = corpus.src_key in first or corpus.tgt_key in first
-    return len(first) != 2 or is_named or are_columns(_keys(corpus), len(first))
+    _, first, _ = next(read_rows(corpus.paths[0], strict=False))
+    is_named = not {*corpus.keys}.isdisjoint(first)
+    return len(first) != 2 or is_named or are_columns(corpus.keys, len(first))
 
 
 def layout_of(first: CorpusConfig) -> CorpusConfig:
     """The corpus itself, or a TSV for what cannot take other pairs: a memory, whose units cannot be
     repeated, and a table whose columns have no names.
     """
-    is_simple = first.tm is None and not (first.tsv and are_numbers(_keys(first)))
+    is_simple = first.tm is None and not (first.tsv and are_numbers(first.keys))
     return first if is_simple else CorpusConfig(tsv="memory.tsv")
 
 
@@ -141,7 +137,7 @@ def write_merged(
         if wanted[1]:
             write([wanted[1]])
         for corpus, numbers in zip(corpora, times, strict=True):
-            is_same = _shape(corpus) == wanted and _keys(corpus) == _keys(layout)
+            is_same = _shape(corpus) == wanted and corpus.keys == layout.keys
             often = [*numbers]
             for turn in range(max(often, default=0)):
                 rest = iter(often)
@@ -168,7 +164,7 @@ def _lines(layout: CorpusConfig, shape: tuple[str, str], pair: Pair, corpus: str
     if layout.src is not None:
         return [in_cells([text]) for text in pair]
     if layout.jsonl is not None:
-        texts = zip((layout.src_key, layout.tgt_key), pair, strict=True)
+        texts = zip(layout.keys, pair, strict=True)
         record: dict[str, Any] = {}
         for key, text in texts:
             *outer, last = key.split(".")

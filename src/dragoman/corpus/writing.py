@@ -89,7 +89,7 @@ def read_of(corpus: CorpusConfig, say: Callable[[str], None] = lambda _: None) -
         for why, count in left.items():
             say(f"{corpus.label}: {counted(count, 'unit is', 'units are')} no pair: {why}.")
         if left and not some:
-            known = ", ".join(languages_in(Path(str(corpus.tm)))) or "other languages"
+            known = ", ".join(languages_in(corpus.paths[0])) or "other languages"
             to_do = f"it has {known}, so choose from them with --src-lang and --tgt-lang"
             to_do = to_do if OTHER in left else "give another file"
             raise InputError(f"{corpus.label} has no pair: {', '.join(left)}; {to_do}.")
@@ -106,14 +106,14 @@ def documents_of(corpus: CorpusConfig, document: str) -> Iterator[str]:
         raise InputError(
             f"{corpus.label} is a memory; --document needs --tsv, --jsonl, or --src and --tgt."
         )
-    if not corpus.src and document in (corpus.src_key, corpus.tgt_key):
+    if not corpus.src and document in corpus.keys:
         raise InputError(
             f"--document {document} has texts, not the names of their documents; give another."
         )
     if corpus.jsonl is not None:
         values = (
             value_at(record, document, place, "--document")
-            for place, record, _ in read_records(Path(corpus.jsonl))
+            for place, record, _ in read_records(corpus.paths[0])
         )
         names = ("" if value is None else str(value) for value in values)
     else:

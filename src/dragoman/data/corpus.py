@@ -127,6 +127,16 @@ class CorpusConfig:
         return [Path(path) for path in (self.src, self.tgt, self.tsv, self.jsonl, self.tm) if path]
 
     @property
+    def keys(self) -> tuple[str, str]:
+        """Where source and target are in an object or a table."""
+        return self.src_key, self.tgt_key
+
+    @property
+    def languages(self) -> LangCodes:
+        """Of source and target, where they are named."""
+        return self.src_lang, self.tgt_lang
+
+    @property
     def unit(self) -> str:
         """What the number of a pair counts: lines, or units of XML."""
         return "unit" if self.tm and ending_of(Path(self.tm)) in XML else "line"
@@ -166,14 +176,13 @@ def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, tuple[str, str]]
 
 def read_entries(corpus: CorpusConfig, *, strict: bool = True) -> Iterator[Entry]:
     """The same with how each pair is written; together they are the files of the corpus."""
-    if corpus.tm is not None:
-        return memory_entries(Path(corpus.tm), (corpus.src_lang, corpus.tgt_lang))
-    if corpus.src is not None and corpus.tgt is not None:
-        return _parallel(Path(corpus.src), Path(corpus.tgt), strict=strict)
-    if corpus.tsv is not None:
+    if corpus.src:
+        return _parallel(*corpus.paths, strict=strict)
+    if corpus.tsv:
         return _table(corpus, strict=strict)
-    assert corpus.jsonl is not None  # noqa: S101
-    return _jsonl(Path(corpus.jsonl), corpus.src_key, corpus.tgt_key)
+    if corpus.jsonl:
+        return _jsonl(corpus)
+    return memory_entries(corpus.paths[0], corpus.languages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +220,9 @@ def columns_of(corpus: CorpusConfig, row: Sequence[str]) -> tuple[int, int] | No
     """The columns of sources and targets that the first row of a table names: by the keys of the
     corpus, or without any as `named_columns` says; None if it does not.
     """
-    keys = corpus.src_key, corpus.tgt_key
-    if {*keys} <= {*row}:
-        return row.index(keys[0]), row.index(keys[1])
-    return named_columns(row, (corpus.src_lang, corpus.tgt_lang)) if keys == KEYS else None
+    if {*corpus.keys} <= {*row}:
+        return row.index(corpus.src_key), row.index(corpus.tgt_key)
+    return named_columns(row, corpus.languages) if corpus.keys == KEYS else None
 
 
 def named_languages(corpus: CorpusConfig) -> LangCodes:
@@ -225,7 +233,7 @@ def named_languages(corpus: CorpusConfig) -> LangCodes:
     if corpus.src is not None:
         names = [ending_of(each)[1:] for each in corpus.paths]
     elif corpus.jsonl is not None:
-        names = [key.rpartition(".")[2] for key in (corpus.src_key, corpus.tgt_key)]
+        names = [key.rpartition(".")[2] for key in corpus.keys]
     elif not path.is_file():  # a pipe is read once
         return None, None
     elif corpus.tm is not None and ending_of(path) not in MEMORIES[-2:]:
@@ -238,7 +246,7 @@ def named_languages(corpus: CorpusConfig) -> LangCodes:
 
 
 def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:
-    path, keys = Path(str(corpus.tsv)), (corpus.src_key, corpus.tgt_key)
+    path, keys = corpus.paths[0], corpus.keys
     width, src, tgt = 2, 0, 1
     between = {",": "comma", ";": "semicolon"}.get(separator_of(path), "tab")
     shape = "a line is source, one tab, target".replace("tab", between)
@@ -246,7 +254,7 @@ def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:
         if number == 1 and (named := columns_of(corpus, cells)):
             width, (src, tgt) = len(cells), named
             shape = f"the first line names {width}"
-            if keys == KEYS and not (corpus.src_lang or corpus.tgt_lang):
+            if keys == KEYS and not any(corpus.languages):
                 tell_of_names(path, cells, named=True)
             yield Entry((raw,))
             continue
@@ -296,8 +304,8 @@ def _missing(path: Path, keys: tuple[str, str], cells: Sequence[str]) -> str:
     return f"{path} names no column {missing!r} in its first line{near}"
 
 
-def _jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[Entry]:
+def _jsonl(corpus: CorpusConfig) -> Iterator[Entry]:
     settings = "src_key and tgt_key (--src-key and --tgt-key)"
-    for place, record, line in read_records(path):
-        src, tgt = (text_at(record, key, place, settings) for key in (src_key, tgt_key))
+    for place, record, line in read_records(corpus.paths[0]):
+        src, tgt = (text_at(record, key, place, settings) for key in corpus.keys)
         yield Entry((line,), ((src, tgt),))

@@ -236,10 +236,9 @@ def prepare(
             "The tokenizers of source and target number their special tokens differently "
             f"({special}, {tgt_special}); train both with dragoman or use one for both."
         )
-    keys: list[str | None] = [corpus.src_key, corpus.tgt_key] if corpus.jsonl or corpus.tsv else []
-    keys = [corpus.src_lang, corpus.tgt_lang] if corpus.tm else keys
+    where = corpus.languages if corpus.tm else () if corpus.src else corpus.keys
     hashes = [src_encoder.content_hash, tgt_encoder.content_hash]
-    content = [FORMAT, *hashes, bool(corpus.tsv), keys], corpus.paths
+    content = [FORMAT, *hashes, bool(corpus.tsv), where], corpus.paths
     types = {"src": id_type(src_encoder), "tgt": id_type(tgt_encoder)}
     write = partial(_write_pairs, corpus, (src_encoder, tgt_encoder))
     content_hash, arrays, found = kept(cache, content, types, write)
@@ -249,7 +248,7 @@ def prepare(
         tgt=arrays["tgt"],
         special=special,
         identical=Finding(**found["identical"]),
-        languages=(corpus.src_lang, corpus.tgt_lang),
+        languages=corpus.languages,
         left=found.get("left", {}),
         content_hash=content_hash,
         weight=corpus.weight,
