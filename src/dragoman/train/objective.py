@@ -163,13 +163,15 @@ def _fused_loss(
     return loss
 
 
-def reference_loss(logits_MV: Tensor, targets_M: Tensor, smoothing: float) -> Tensor:
+def reference_loss(
+    logits_MV: Tensor, targets_M: Tensor, smoothing: float, reduction: str = "sum"
+) -> Tensor:
     """Compute the same loss from logits, by torch: the readable twin of the fused one."""
     return F.cross_entropy(
         logits_MV.float() if logits_MV.dtype != torch.float64 else logits_MV,
         targets_M,
         label_smoothing=smoothing,
-        reduction="sum",
+        reduction=reduction,
     )
 
 
