@@ -52,15 +52,6 @@ def test_the_seed_decides() -> None:
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_only_usable_pairs_are_held_out() -> None:
-    """Pairs that are empty on a side or too long are not what a model is validated by."""
-    src = [[4 + i] for i in range(40)]
-    tgt: list[list[int]] = [[] if i % 2 else [5] * (1 + 200 * (i % 4)) for i in range(40)]
-    _, held = hold_out(dataset_of(src, tgt), 10, 100, seed=0)
-    assert 0 < len(held) <= 10
-    assert held.usable(100).all()
-
-
 @pytest.mark.parametrize("src", [[[4, 5]], [[4, 5], [4, 5]]])
 def test_a_corpus_too_small_to_share(src: list[list[int]]) -> None:
     """One pair, or one pair many times, is both learned from and validated by."""

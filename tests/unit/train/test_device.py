@@ -61,13 +61,6 @@ def test_a_gpu_by_number(use_gpus: UseGpus) -> None:
         choose_device("cuda")
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda", "meta"])
-def test_a_precision_that_was_asked_for(device: str) -> None:
-    """It is taken, whatever would be faster."""
-    assert choose_precision("fp32", torch.device(device)) == "fp32"
-    assert choose_precision("bf16", torch.device(device)) == "bf16"
-
-
 @pytest.mark.parametrize(
     ("supported", "chosen"),
     [
