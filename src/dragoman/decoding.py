@@ -313,7 +313,7 @@ def merged(*layers: Decoding) -> Decoding:
         if unknown := next((name for name in given if name not in values), None):
             written = (each.name for each in fields(task) if not each.metadata.get("python"))
             known = ", ".join(name for name in written if name in values)
-            raise InputError(f"{unknown} is no option of this task; its options are {known}")
+            raise InputError(f"{unknown} is not an option of this task; its options are {known}")
         values |= task.implied(given, values)
     return type(task)(**values)
 

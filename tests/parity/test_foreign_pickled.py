@@ -155,15 +155,15 @@ def torch_saved(state: object) -> Callable[[Path], None]:
 
 WIDE = torch.zeros(1).expand(1 << 40)
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "code": (torch_saved({"a": Runs()}), r"refers to \w+\.system, which is no part"),
-    "code of old": (legacy({"a": Runs()}), r"refers to \w+\.system, which is no part"),
+    "code": (torch_saved({"a": Runs()}), r"refers to \w+\.system, which is not part"),
+    "code of old": (legacy({"a": Runs()}), r"refers to \w+\.system, which is not part"),
     "pickle": (lambda f: f.write_bytes(pickle.dumps({"a": 1}, 2)), "is damaged"),
     "memory": (torch_saved({"a": Allocates()}), r"refers to \w+\.bytearray"),
     "numpy": (torch_saved({"a": np.float32(1)}), r"refers to numpy\._?core\.multiarray\.scalar"),
     "array": (legacy({"a": np.zeros(2)}), r"refers to numpy\._?core\.multiarray\._reconstruct"),
     "number": (torch_saved({"a": torch.zeros(1), "step": 3}), "holds 'step', which is a int"),
     "nested": (torch_saved({"state_dict": {"a": torch.zeros(1)}}), "'state_dict', which is a dict"),
-    "list": (torch_saved([torch.zeros(1)]), "is no dictionary of tensors"),
+    "list": (torch_saved([torch.zeros(1)]), "is not a dictionary of tensors"),
     "module": (torch_saved(torch.nn.Linear(1, 1)), r"refers to torch\.nn\.modules\.linear\.Linear"),
     "expanded": (torch_saved({"a": WIDE}), r"bytes, but its tensors 4,398,046,511,104"),
     "expanded of old": (legacy({"a": WIDE}), r"bytes, but its tensors 4,398,046,511,104"),

@@ -102,4 +102,4 @@ class CleaningConfig:
         for name in self.skip:
             if name not in MEANING:
                 near = did_you_mean(name, MEANING) or "."
-                raise InputError(f"{name} is no rule{near} The rules are {', '.join(EVERY)}.")
+                raise InputError(f"{name} is not a rule{near} The rules are {', '.join(EVERY)}.")

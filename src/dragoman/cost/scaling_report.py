@@ -109,8 +109,8 @@ def _what_is_predicted(folder: Path) -> dict[str, object]:
 def _read_run(folder: Path) -> Run:
     if not (folder / "training" / "finished.json").exists():
         raise InputError(
-            f"{folder} is not finished, so its loss is no end of a learning rate that falls; let "
-            "dragoman train go on with it, or leave it out"
+            f"{folder} is not finished, so its learning rate has not fallen to its end; finish it "
+            "with dragoman train, or leave it out"
         )
     metrics = RunFolder(folder).metrics
     lines = read_log(metrics)

@@ -59,7 +59,9 @@ def memory_entries(path: Path, languages: LangCodes) -> Iterator[Entry]:
     """
     read = _READERS.get(ending_of(path))
     if read is None:
-        raise InputError(f"{path} is no memory: its name ends in none of {', '.join(_READERS)}.")
+        raise InputError(
+            f"{path} is not a translation memory: its name does not end in {', '.join(_READERS)}."
+        )
     for raw, units in read(path, languages):
         pairs, left = list[tuple[str, str]](), list[str]()
         for unit in units:

@@ -81,7 +81,9 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
     for message in read_messages(text, name):
         texts = message.texts
         if "msgid" not in texts:
-            raise InputError(f"{name} line {message.line} begins no message: it has no msgid.")
+            raise InputError(
+                f"{name} line {message.line} does not begin a message: it has no msgid."
+            )
         if not texts["msgid"].value:
             one_form |= "nplurals=1" in "".join(each.value for each in texts.values())
             continue

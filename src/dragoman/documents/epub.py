@@ -26,7 +26,7 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
     roots = archive.elements(_CONTAINER, "rootfile")
     package = next((root.attributes.get("full-path", "") for root in roots), "")
     if package not in archive.members:
-        raise InputError(f"{name} is no EPUB: {_CONTAINER} names no package.")
+        raise InputError(f"{name} is not an EPUB: {_CONTAINER} names no package.")
     listed = [item.attributes for item in archive.elements(package, "item")]
     members = {
         posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(item["href"]))): kind

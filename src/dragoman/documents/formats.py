@@ -91,7 +91,11 @@ def read_document(
     """
     chosen = known or format_of_name(name)
     if chosen not in FORMATS:
-        what = f"'{chosen}' is no format" if chosen else f"The name of {name} tells no format"
+        what = (
+            f"'{chosen}' is not a format"
+            if chosen
+            else f"The name of {name} does not tell the format"
+        )
         near = did_you_mean(chosen or "", FORMATS)
         give = f"{near} Give" if near else "; give"
         raise InputError(f"{what}{give} one of: {', '.join(FORMATS)}.")

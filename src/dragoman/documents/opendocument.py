@@ -61,7 +61,7 @@ def read(data: bytes, name: str) -> Document:
     archive = Archive.open(data, name)
     members = [m for m in archive.members if re.search(r"(^|/)(content|styles|meta)\.xml$", m)]
     if "content.xml" not in members:
-        raise InputError(f"{name} is no OpenDocument: it has no content.xml.")
+        raise InputError(f"{name} is not an OpenDocument file: it has no content.xml.")
     manifest = archive.read("META-INF/manifest.xml")
     if any(b"encryption-data" in content for content in manifest.values()):
         raise InputError(f"{name} is encrypted; save it without a password.")

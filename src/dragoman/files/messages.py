@@ -64,7 +64,7 @@ def read_messages(text: str, name: str) -> Iterator[Message]:
             message.flags_start = begin if message.flags_start is None else message.flags_start
             message.is_fuzzy |= row[1] == "#," and "fuzzy" in row[2]
         if place == begin or (found is None and not row[1] and row[2].strip()):
-            raise InputError(f"{name} line {line} is no line of a catalogue of messages.")
+            raise InputError(f"{name} line {line} is not a line of a message catalogue.")
         line += text.count("\n", begin, place)
     if message.texts:
         yield message

@@ -100,7 +100,7 @@ class AdmissionQueue:
         """The refusal of a queue that is full; half of it will be answered by then."""
         rate = max(self._rate * math.exp(-(monotonic() - self._since) / MEMORY), 1.0)
         seconds = min(max(1, math.ceil(self.tokens / 2 / rate)), LONGEST_WAIT)
-        return busy(429, "The server has as much to do as it accepts.", seconds)
+        return busy(429, "The server's queue is full.", seconds)
 
 
 def guessed(characters: int) -> int:

@@ -99,7 +99,7 @@ def check_xml(text: str) -> None:
     try:
         parser.Parse(f"<x>{text}</x>".encode(), True)  # noqa: FBT003 -- expat's
     except expat.ExpatError as error:
-        raise InputError(f"the text is no XML: {error}; close its tags") from None
+        raise InputError(f"the text is not XML: {error}; close its tags") from None
 
 
 def joined(documents: Sequence[Document]) -> Document:

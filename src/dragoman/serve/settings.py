@@ -241,14 +241,14 @@ class ServeSettings:
         for name in self.host_name:
             if not re.fullmatch(r"[\w.-]+(:\d+)?", name):
                 raise InputError(
-                    f"--host-name {name} is no name of a host; give it without a scheme, a path "
+                    f"--host-name {name} is not a host name; give it without a scheme, a path "
                     "and wildcards, such as translate.example.org"
                 )
         for origin in self.cors:
             if not ORIGIN.fullmatch(origin):
                 raise InputError(
-                    f"--cors {origin} is no origin as browsers send it; give the scheme and the "
-                    "name in small letters, no path and no usual port, such as "
+                    f"--cors {origin} is not an origin as browsers send it; give the scheme and "
+                    "the name in small letters, no path and no usual port, such as "
                     "https://their.example, or give * for any"
                 )
 

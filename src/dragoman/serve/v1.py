@@ -159,7 +159,7 @@ async def score(call: Call, form: ScoreForm) -> Response:
     """Score pairs by a translator, or by a generator."""
     service, sources, targets = call.service, as_list(form.src), as_list(form.tgt)
     if len(sources) != len(targets):
-        raise Refusal(400, "There are not as many src as tgt.", "Send pairs.", where="src, tgt")
+        raise Refusal(400, "src and tgt differ in number.", "Send pairs.", where="src, tgt")
     service.accept(call, sources, beside=targets)
     pairs = [*zip(sources, targets, strict=True)]
     languages: LangCodes = None, None

@@ -221,7 +221,7 @@ class Call(ServeJob):
         except ValueError:
             seconds = 0.0
         if not 0 < seconds <= most:
-            what = f"{DEADLINE} is no number of seconds above 0, and at most {most:g}."
+            what = f"{DEADLINE} is not a number of seconds above 0, and at most {most:g}."
             do = "Correct it, or leave it out."
             raise Refusal(400, what, do, where=f"header {DEADLINE}")
         self.deadline = monotonic() + seconds
@@ -281,7 +281,7 @@ class Call(ServeJob):
                 what += f", which is the server's limit `{limit}`."
                 raise Refusal(413, what, "Send it in smaller parts.", where="body", headers=CLOSE)
             if not kept:
-                raise busy(503, "The server is receiving as much as it accepts.", 1)
+                raise busy(503, "The server is receiving as many bytes as it accepts.", 1)
             return bytes(body)
         finally:
             bodies.drop(body)

@@ -126,7 +126,7 @@ IN_FRENCH = (
         ({"target": "fr"}, "a.txt", b"a", "fr is not supported"),
         ({}, "a.xlf", IN_FRENCH, "a file in other languages: en, fr: unit u"),
         ({}, "a.pdf", b"a", "is a PDF"),
-        ({}, "a.xyz", b"a", "The name of a.xyz tells no format. Give one of: text, "),
+        ({}, "a.xyz", b"a", "The name of a.xyz does not tell the format. Give one of: text, "),
         ({}, "a.docx", b"no zip", "a.docx"),
         ({}, "a.txt", b"PK\x03\x04\x00", "a.txt is a document (docx, xlsx, odt) or another zip"),
         ({}, "a.html", b"%PDF-1.7", "a.html is a PDF, not html"),

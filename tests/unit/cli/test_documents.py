@@ -284,7 +284,7 @@ def test_documents_that_are_replaced_are_all_replaced(run: Run, tmp_path: Path) 
         ("a.html --output o.pdf", "o.pdf would be html as a.html is, whatever its name"),
         ("a.csv --output o.JSON", "give it the ending .csv."),
         ("a --output o.md --format csv", "give it the ending .csv."),
-        ("a.html --output o --format htm", "'htm' is no format; did you mean html?"),
+        ("a.html --output o --format htm", "'htm' is not a format; did you mean html?"),
         ("a.html --output o --column x", "has no columns to choose from"),
         ("a.csv --output o --column x", "has no column x; it has a, b."),
         ("a.json --output o", "line 1 is not JSON; correct it."),

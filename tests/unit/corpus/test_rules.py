@@ -155,7 +155,7 @@ def test_addresses_are_no_words() -> None:
 
 def test_what_is_skipped_is_a_rule() -> None:
     """With the rule that is wrong."""
-    with pytest.raises(InputError, match=r"copies is no rule.* did you mean"):
+    with pytest.raises(InputError, match=r"copies is not a rule.* did you mean"):
         CleaningConfig(skip=("copies",))
 
 

@@ -158,7 +158,7 @@ def test_a_memory_is_read_as_it_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("a.txt", b"", "is no memory: its name ends in none of .tmx, .xlf"),
+        ("a.txt", b"", "is not a translation memory: its name does not end in .tmx, .xlf"),
         ("a.po", b'"charset=utf-8"\xff', "is not in the encoding that it declares"),
         ("a.csv", b'a,b\na,"b\nc,d\n', "line 2: a quote is opened and not closed; close it"),
         ("a.tsv", b"1\tone\t2\teins\n", "name the two columns in the first row, or keep only"),

@@ -133,7 +133,7 @@ REFUSED = [
     (ONE[:-30], "a.docx", "is damaged, or no document"),
     (b"\xd0\xcf\x11\xe0 old", "a.xlsx", "has a password or is of an old format"),
     (packed({"x": "y"}), "a.docx", r"\[Content_Types\].xml is missing"),
-    (packed({"x": "y"}), "a.odt", "is no OpenDocument: it has no content.xml"),
+    (packed({"x": "y"}), "a.odt", "is not an OpenDocument file: it has no content.xml"),
     (docx_of(BODY[:-9]), "a.docx", "document.xml is not well-formed"),
     (docx_of(ENTITY), "a.docx", "declares entities"),
     (docx_of("<a>" * 500), "a.docx", "more than 200 elements"),

@@ -226,7 +226,7 @@ def test_the_format_is_that_of_the_name() -> None:
         ("x.pdf", None, "the docx, odt or html that it was made from"),
         ("x.doc", None, "save it as docx"),
         ("x", None, "; give one of: text"),
-        ("x", "txet", "'txet' is no format; did you mean text"),
+        ("x", "txet", "'txet' is not a format; did you mean text"),
     ):
         with pytest.raises(InputError, match=match):
             read_document(b"", name, known)

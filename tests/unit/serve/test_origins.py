@@ -55,7 +55,7 @@ def test_a_page_cannot_give_its_own_name_to_our_address(host: str) -> None:
 @pytest.mark.parametrize("name", ["https://ours.example", "ours.example/", "*.example", ""])
 def test_what_is_no_name_is_refused(name: str) -> None:
     """It would never be that of a request."""
-    with pytest.raises(InputError, match="is no name of a host"):
+    with pytest.raises(InputError, match="is not a host name"):
         ServeSettings(host_name=(name,))
 
 

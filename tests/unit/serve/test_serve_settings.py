@@ -81,6 +81,6 @@ def test_an_origin_is_taken_as_browsers_send_it(origin: str) -> None:
 def test_what_is_no_origin_is_refused(origin: str) -> None:
     """It would never be that of a request."""
     with pytest.raises(
-        InputError, match=r"^--cors .*is no origin .* such as https://their.example"
+        InputError, match=r"^--cors .*is not an origin .* such as https://their.example"
     ):
         ServeSettings(cors=("https://ours.example", origin))

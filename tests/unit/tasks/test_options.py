@@ -61,9 +61,9 @@ WRONG = [
     (
         translating,
         {"stop": ("a",)},  # and no options of Python alone are named
-        "stop is no option of this task; its options are .*seed, forbidden_words, terms, shortlist",
+        "stop is not an option of this task; its .*seed, forbidden_words, terms, shortlist",
     ),
-    (generating, {"n_best": 2}, "n_best is no option of this task; its options are beam_size"),
+    (generating, {"n_best": 2}, "n_best is not an option of this task; its options are beam_size"),
     (translating, {"n_best": 6}, "n_best is 6 with beam_size 5"),
     (translating, {"mbr": 6}, "mbr is 6 with beam_size 5"),
     (translating, {"mbr": 2, "n_best": 3}, "n_best is 3 with mbr 2"),

@@ -141,7 +141,7 @@ def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict
     check_number(index, len(places))
     files = sorted(set(places.values()))
     if outside := [file for file in files if not re.fullmatch(r"[\w.-]+\.(safetensors|bin)", file)]:
-        raise InputError(f"{index} names {outside[0]!r}, which is no file of its folder.")
+        raise InputError(f"{index} names {outside[0]!r}, which is not a file in its folder.")
     if missing := [file for file in files if not (folder / file).is_file()]:
         raise InputError(
             f"{folder} is half a download: {len(missing)} of {counted(len(files), 'file')} "

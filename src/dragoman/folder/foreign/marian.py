@@ -96,7 +96,7 @@ def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if absent := [name for name in tables if name not in arrays]:
         raise InputError(f"{path} lacks {absent[0]}, which its options ask for.")
     if flat := [name for name in tables if arrays[name].ndim != 2]:
-        raise InputError(f"{path} is damaged: {flat[0]} is no matrix; download it again.")
+        raise InputError(f"{path} is damaged: {flat[0]} is not a matrix; download it again.")
     sizes = {len(arrays[name]) for name in tables} | {arrays[BIAS].size}
     if len(sizes) > 1:
         found = " and ".join(map(str, sorted(sizes)))
@@ -110,7 +110,7 @@ def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 def _check(path: Path, options: Mapping[str, Any]) -> bool:
     """Refuse what is not supported; tell whether source and target share their embedding."""
     if not options:
-        raise InputError(f"{path} holds no {OPTIONS}, so it is no model of Marian.")
+        raise InputError(f"{path} holds no {OPTIONS}, so it is not a Marian model.")
     for key, values in ONLY.items():
         if options.get(key, values[0]) not in values:
             known = " or ".join(map(repr, values))

@@ -49,7 +49,7 @@ def read_pickled(path: Path) -> dict[str, Tensor]:
         for name in _names_in(path, zipped=zipped):
             if name not in NAMES:
                 raise InputError(
-                    f"{path} refers to {name}, which is no part of a dictionary "
+                    f"{path} refers to {name}, which is not part of a dictionary "
                     "of tensors, so it is not read; take the model as safetensors."
                 )
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
@@ -125,7 +125,7 @@ def _read_member(path: Path) -> bytes:
 def _checked(path: Path, state: object) -> dict[str, Tensor]:
     """Return a state dict whose tensors are no larger than its file explains."""
     if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
-        raise InputError(f"{path} is no dictionary of tensors; take the model as safetensors.")
+        raise InputError(f"{path} is not a dictionary of tensors; take the model as safetensors.")
     for name, value in state.items():
         if not isinstance(value, Tensor):
             raise InputError(

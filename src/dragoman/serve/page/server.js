@@ -53,7 +53,7 @@ const KNOWN = {
   characters: / characters\. .* at most ([\d,]+)/,
   lines: / texts\. .* at most ([\d,]+)/,
   pdf: / is a PDF/,
-  format: / tells no format/,
+  format: / does not tell the format/,
   pair: /^No model translates| seems to be in /,
 };
 

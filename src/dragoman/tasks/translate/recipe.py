@@ -201,7 +201,7 @@ def check_codes(codes: Iterable[str], *, told_source: bool) -> None:
     for code in codes:
         if not is_code(code):
             raise InputError(
-                f'"{code}" is no code of a language: a code is letters, digits and hyphens, such '
+                f'"{code}" is not a language code: a code is letters, digits and hyphens, such '
                 "as zh or pt-BR"
             )
         if told_source and source_tag(code) in (*SPECIALS, MASK):

@@ -305,7 +305,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "one of two unnamed": ({"corpora": (CORPUS, UNNAMED_TARGET)}, "corpus fourth does not name"),
     "validation": ({"valid_src": "a", "valid_tgt": "b"}, "validation corpora of several languages"),
     "no code": ({"corpora": (CORPUS, replace(OTHER, tgt_lang="中文"))}, "such as zh or pt-BR"),
-    "a space": ({"corpora": (CORPUS, replace(OTHER, tgt_lang="e n"))}, '"e n" is no code of'),
+    "a space": ({"corpora": (CORPUS, replace(OTHER, tgt_lang="e n"))}, '"e n" is not a language'),
     "a special token": (
         {"corpora": (CORPUS, replace(OTHER, tgt_lang="pad")), "tag_source": True},
         "<pad> is a special token already",
