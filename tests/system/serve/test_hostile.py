@@ -229,7 +229,7 @@ def test_bodies_that_arrive_have_a_bound_together(translator_folder: Path) -> No
         assert [live.send("POST", at, whole, own).status for at, own in ways] == [503, 200, 200]
         refused = live.send("POST", path, whole, headers)
         assert refused.headers["retry-after"] == "1"
-        assert "as much as it accepts" in refused.json["error"]
+        assert "as many bytes as it accepts" in refused.json["error"]
         assert bodies.bytes <= WHOLE // 2 * limits.file + WHOLE * SMALL
         assert live.post("/translate", PAIR | {"q": "the cat", "api_key": "k"}).status == 200
         stack.close()
