@@ -5,18 +5,18 @@
     request.withdraw()                      # from any thread
 
 A request has a *course* for each text: a generator that yields `Items` (sentences of ids, say), is
-sent what was found for each, and returns the text's answer. It may ask more than once. The items of
-all requests wait together, and those of similar cost that are computed alike share a batch.
+sent the result for each, and returns the text's answer. It may yield more than once. The items of
+all requests wait together, and items of similar cost that are computed alike share a batch.
 
-Whoever waits for an answer runs batches meanwhile, in which items of other threads take part. Each
-thread goes on with its own courses. Requests take turns to lead a batch, so none starves.
+A thread that waits for an answer runs batches in the meantime, which may contain items of other
+threads, and advances its own courses. Requests take turns at leading a batch, so none starves.
 
-On a CPU two batches side by side, each on one thread, take less time than one after the other on
-two threads, which meet after every product. So there are *lanes*. Those that are free share what
-waits, by threads that end when nothing does. A lone item has all threads until another one waits.
+On a CPU two batches at once, on a thread each, take less time than one after the other on two
+threads, which synchronise after every product. So there are *lanes*. Free lanes take what waits,
+in threads that end when nothing does. A lone item has all threads until another one waits.
 
-Between two steps of a batch that has much of one request its thread computes what others ask for,
-if that is much less, for half of the time at most: a sentence does not wait for a document.
+Between two steps of a batch with many items of one request, its thread computes requests that cost
+much less, for at most half of the time: a sentence does not wait for a document.
 """
 
 import os
@@ -49,7 +49,7 @@ from dragoman.errors import InputError
 from dragoman.nn.cpu.native import share_of_threads
 
 SHORT = 8
-"""A request is short beside a batch that has so many times as much of another as waits of it."""
+"""A request is short if another one's items in a batch cost this many times as much as it does."""
 PATIENCE = 0.01
 """Seconds for which a batch computes its own steps before it looks who else waits."""
 _HERE = local()
@@ -200,8 +200,7 @@ class Scheduler(Generic[Item, Found]):
             condition.notify()
         return condition is not None
 
-    def _free(self) -> bool:
-        """Whether items wait, and lanes are free for them."""
+    def _free(self) -> bool:  # there are items, and lanes for them
         return bool(self._queues) and sum(self._running.values()) < max(1, self._lanes())
 
     def _between_steps(
@@ -232,11 +231,10 @@ class Scheduler(Generic[Item, Found]):
         for entry in beside:
             costs[entry[0].request] += cost_of(entry)
         [(largest, cost)] = costs.most_common(1)
-        limit = cost / SHORT
         try:
             with self._lock:
                 self._forget_withdrawn()
-                short = {a for a in self._turns if a is not largest and 0 < a.cost <= limit}
+                short = {a for a in self._turns if a is not largest and 0 < a.cost <= cost / SHORT}
                 for place, queue in [*self._queues.items()] if short else []:
                     if found := [entry for entry in queue if entry[0].request in short]:
                         share = found[0][0].items.budget // most // SHORT
