@@ -235,7 +235,7 @@ class ConstrainedFrontier(BeamFrontier):
 
         more_NJ = more_NTJ.flatten(1).masked_fill(~tried_NJ, IMPOSSIBLE)
         values_NM = torch.cat([values_Nk, more_NJ], dim=1)
-        tokens_NM = torch.cat([tokens_Nk, tokens_NJ], dim=1)
+        tokens_NM = torch.cat([tokens_Nk, tokens_NJ.clamp(min=0)], dim=1)  # models read any slot's
         next_NM = torch.cat([by_itself_Nk, next_NJ], dim=1)
         whole_NM = self._forms.whole_X[next_NM]
         forced_NM = torch.cat([torch.zeros_like(by_itself_Nk), tried_NJ.long()], dim=1) > 0

@@ -245,3 +245,11 @@ def test_greedy_search_closes_what_is_behind() -> None:
         probable = {5: term, 4: log_prob} | ({6: -0.8} if term == -9.0 else {})
         step = begun((TERM,), width).advance(said(probable))
         assert (4 in step.tokens_N[step.open_N].tolist()) == is_kept
+
+
+def test_a_slot_without_a_hypothesis_has_a_token_that_a_model_can_read() -> None:
+    """Models that compute closed slots, too, look it up; a forced prefix leaves one token."""
+    frontier = begun((TERM,), 5)
+    only_4 = torch.full((5, V), float("-inf")).index_fill_(1, torch.tensor([4]), 0.0)
+    for _ in range(2):
+        assert frontier.advance(only_4).tokens_N.min() >= 0
