@@ -1,8 +1,8 @@
-"""The dialect of DeepL v2: its official clients work unchanged, by their option `server_url`.
+"""The dialect of DeepL v2: its official clients work unchanged, with their option `server_url`.
 
-What this server lacks (formality, style rules, translation memories, custom instructions) is
-refused. What is a preference or a hint by their contract (`prefer_more`, `context`, `model_type`)
-has no effect.
+Features that this server lacks (formality, style rules, translation memories, custom instructions)
+are refused. Fields that DeepL's contract calls preferences or hints (`prefer_more`, `context`,
+`model_type`) have no effect.
 """
 
 import secrets
@@ -29,13 +29,13 @@ from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary
 
 UNLIMITED = 10**12
-"""The limit of an account without one."""
+"""The limit reported for an account without one."""
 TARGETS = {
     "en": {"EN-GB": "English (British)", "EN-US": "English (American)"},
     "pt": {"PT-BR": "Portuguese (Brazilian)", "PT-PT": "Portuguese (European)"},
     "zh": {"ZH": "Chinese", "ZH-HANS": "Chinese (simplified)"},
 }
-"""Targets, by the language of a model that does not tell them apart."""
+"""Targets by language, for models that do not distinguish the targets."""
 
 
 class DeepLOptions(msgspec.Struct):
@@ -143,7 +143,7 @@ class DeepLUsage(msgspec.Struct):
 
 
 def error(refusal: Refusal) -> Response:
-    """Return an error in DeepL's form; a key is refused by 403, as DeepL does."""
+    """Return an error in DeepL's format; a wrong key gives 403, as at DeepL."""
     status = 403 if refusal.status == 401 else refusal.status
     return json_response(DeepLFault(refusal.what, refusal.do), status, refusal.headers)
 
@@ -159,24 +159,24 @@ DEEPL = Dialect(
 
 
 def unsupported(name: str, detail: str = "") -> Refusal:
-    """Return the refusal of a value."""
+    """Return the refusal of an unsupported value."""
     return Refusal(400, f"Value for '{name}' not supported.", detail, where=name)
 
 
 def names_in(given: Iterable[str]) -> list[str]:
-    """Return names that were sent one by one, or several with commas between them."""
+    """Return names that were sent one by one or separated by commas."""
     return [name.strip() for each in given for name in each.split(",")]
 
 
 def pair_of(source: str, target: str) -> str:
-    """Return a pair of languages as glossaries have it, without regions."""
+    """Return a language pair as glossaries store it, without regions."""
     return f"{base_of(source)} {base_of(target)}"
 
 
 async def glossary_of(call: Call, form: DeepLOptions) -> Glossary | None:
-    """Return the terms of the glossaries that a form names; the first has the word.
+    """Return the terms of the glossaries that a form names; earlier ones take precedence.
 
-    Raises Refusal for one that is not there, or has not its languages.
+    Raises Refusal if a glossary does not exist or lacks the languages of the form.
     """
     ids = names_in([form.glossary_id] if form.glossary_id else form.glossary_ids or [])
     if not ids:
@@ -189,7 +189,7 @@ async def glossary_of(call: Call, form: DeepLOptions) -> Glossary | None:
 
 
 def check(form: DeepLOptions, *needed: str) -> None:
-    """Raise Refusal for a missing field, and for what this server lacks."""
+    """Raise Refusal for a missing field, and for a feature that this server lacks."""
     for name in needed:
         if not getattr(form, name):
             raise Refusal(400, f"Parameter '{name}' not specified.", "", where=name)
@@ -204,9 +204,9 @@ def check(form: DeepLOptions, *needed: str) -> None:
 def chosen_for(
     service: Service, source: str | None, target: str | None, *, is_told: bool = False
 ) -> Chosen | None:
-    """The model for a pair of languages; None for a text that is in its target's already.
+    """Return the model for a language pair; None if the text is already in the target language.
 
-    The source `is_told` where the text itself told it. Raises Refusal in DeepL's words.
+    `is_told` means that the source was detected in the text. Raises Refusal in DeepL's words.
     """
     if service.shelf.keeps(source, target):
         return None
@@ -225,10 +225,10 @@ def chosen_for(
 def chosen_of_texts(
     service: Service, sources: Sequence[str | None], target: str | None, *, are_told: bool
 ) -> dict[str | None, Chosen | None]:
-    """The model for each source; None for texts that stay as they are.
+    """Return the model for each source; None for texts that stay unchanged.
 
-    Where the texts themselves told their languages (`are_told`), those that no model reads stay
-    too, as a quotation in a page, but for a request that has nothing else. Raises Refusal in
+    If the languages were detected in the texts (`are_told`), texts that no model reads also stay,
+    such as a quotation in a page, unless the request contains nothing else. Raises Refusal in
     DeepL's words.
     """
     chosen, refused = dict[str | None, Chosen | None](), list[Refusal]()
@@ -246,7 +246,7 @@ def chosen_of_texts(
 
 
 def check_tags(form: DeepLForm, texts: Iterable[str]) -> None:
-    """Raise Refusal for a text that is to be XML and is none, which only v2 minds."""
+    """Raise Refusal if a text should be XML but is not well-formed; only v2 checks this."""
     if (form.tag_handling, form.tag_handling_version) == ("xml", "v2"):
         try:
             for text in texts:
@@ -257,7 +257,7 @@ def check_tags(form: DeepLForm, texts: Iterable[str]) -> None:
 
 
 def marked(form: DeepLForm, text: str) -> Document:
-    """Return a text with tags."""
+    """Return a text with tags as a document."""
     given = form.ignore_tags, form.splitting_tags, form.non_splitting_tags
     ignored, splitting, joining = map(names_in, given)
     if form.tag_handling == "html":
@@ -280,7 +280,7 @@ async def translate(call: Call, form: DeepLForm) -> Response:
     found, terms = dict(enumerate(texts)), await glossary_of(call, form)
     chosen_of = chosen_of_texts(service, sources, target, are_told=not form.source_lang)
     places_of = dict[Chosen, list[int]]()
-    for place, source in enumerate(sources):  # what one model translates is accepted as a whole
+    for place, source in enumerate(sources):  # texts for the same model are priced together
         if (chosen := chosen_of[source]) is not None:
             places_of.setdefault(chosen, []).append(place)
     for one, places in places_of.items():

@@ -1,4 +1,4 @@
-"""Glossaries as DeepL's clients manage them: of one pair of languages (v2), or of several (v3)."""
+"""Glossaries as DeepL's clients manage them: of one language pair (v2) or of several (v3)."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ from dragoman.serve.web import Call, json_response
 from dragoman.text.glossary import Glossary
 
 QUOTA = 456
-"""DeepL's status for more than an account may have."""
+"""DeepL's status code for an exceeded quota."""
 TSV = "text/tab-separated-values"
 
 
@@ -96,23 +96,23 @@ PairGlossaryList = msgspec.defstruct("PairGlossaryList", [("glossaries", list[Pa
 
 
 Show = Callable[[StoredGlossary], Any]
-"""Returns what is told of a glossary, in a version of the interface."""
+"""Returns the description of a glossary in one version of the API."""
 
 
 def shown(one: StoredGlossary) -> GlossaryAnswer:
-    """Return what is told of a glossary."""
+    """Return the description of a glossary."""
     counts = [counted(*each) for each in one.dictionaries.items()]
     return GlossaryAnswer(one.id, one.name, counts, one.made)
 
 
 def counted(pair: str, entries: dict[str, str]) -> DictionaryAnswer:
-    """Return how many terms a pair of languages has."""
+    """Return the number of terms of a language pair."""
     source, target = pair.split()
     return DictionaryAnswer(source, target, len(entries))
 
 
 def shown_pair(one: StoredGlossary) -> PairGlossaryAnswer:
-    """Return what is told of a glossary of one pair. Raises Refusal for another."""
+    """Return the description of a glossary of one pair. Raises Refusal for any other."""
     whole = shown(one)
     if len(whole.dictionaries) != 1:
         raise no_glossary()
@@ -123,12 +123,12 @@ def shown_pair(one: StoredGlossary) -> PairGlossaryAnswer:
 
 
 def tsv(entries: dict[str, str]) -> str:
-    """Return terms, one a line."""
+    """Return terms as TSV, one per line."""
     return "\n".join(map("\t".join, entries.items()))
 
 
 def rows(form: DictionaryForm) -> Iterator[list[str]]:
-    """Yield the columns of each line that is not empty."""
+    """Yield the columns of each non-empty line."""
     if form.entries_format == "csv":
         yield from filter(None, csv.reader(io.StringIO(form.entries)))
     else:
@@ -136,7 +136,7 @@ def rows(form: DictionaryForm) -> Iterator[list[str]]:
 
 
 def checked(rows: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Return terms by which texts can be translated. Raises Refusal for others, and for none."""
+    """Return validated terms. Raises Refusal for an invalid one, or if there are none."""
     entries = dict[str, str]()
     try:
         for number, row in enumerate(rows, start=1):
@@ -153,9 +153,9 @@ def checked(rows: Iterable[Sequence[str]]) -> dict[str, str]:
 
 
 async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[str, str]]:
-    """Return dictionaries by their pairs.
+    """Return dictionaries by language pair.
 
-    Raises Refusal for a pair that is not served, and for one that has two dictionaries.
+    Raises Refusal for a pair that is not served, and for a pair with two dictionaries.
     """
     served = call.service.shelf.languages(base_of)
     for form in forms:
@@ -176,7 +176,7 @@ async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[st
 
 
 def find(call: Call) -> StoredGlossary:
-    """Return the glossary that the path names. Raises Refusal."""
+    """Return the glossary that the path names. Raises Refusal if there is none."""
     return call.service.glossaries.find(call.owner, call.named)
 
 

@@ -1,6 +1,6 @@
 """The dialect of LibreTranslate 1.9: its clients work unchanged.
 
-Suggestions are answered as by a server that has them switched off.
+Suggestions are answered as by a server that has disabled them.
 """
 
 from functools import partial
@@ -23,7 +23,7 @@ from dragoman.serve.work import Translating
 from dragoman.text.detection import Detected
 
 FALLBACK = "en"
-"""The language of a text in which none is detected."""
+"""The language to report if none is detected."""
 
 
 class LibreDetectForm(msgspec.Struct):
@@ -80,7 +80,7 @@ Form = TypeVar("Form", LibreDetectForm, LibreTranslateForm, LibreFileForm)
 
 
 def error(refusal: Refusal) -> Response:
-    """Return an error in LibreTranslate's form: a text."""
+    """Return an error in LibreTranslate's format: a text."""
     text = refusal.sentence
     if refusal.status == 400 and refusal.where == "body":
         text = "Invalid JSON format"
@@ -96,12 +96,12 @@ class LibreFault(msgspec.Struct):
 
 
 def bad(what: str) -> Refusal:
-    """Return the refusal of a request."""
+    """Return the refusal of an invalid request."""
     return Refusal(400, what, "")
 
 
 def code_of(tag: str) -> str:
-    """Return the code that LibreTranslate answers for a language."""
+    """Return LibreTranslate's code for a language tag."""
     return "zh-Hans" if tag == "zh" else tag
 
 
@@ -161,9 +161,9 @@ async def translate(call: Call, form: LibreTranslateForm) -> Response:
 
 
 def choose(shelf: Shelf, source: str, target: str, *, is_told: bool = False) -> Chosen | None:
-    """Return the translator for a pair; None for a text that is in its target's language already.
+    """Return the translator for a pair; None if the text is already in the target language.
 
-    The source `is_told` where the text itself told it. Raises Refusal as LibreTranslate says it.
+    `is_told` means that the source was detected. Raises Refusal in LibreTranslate's words.
     """
     if shelf.keeps(source, target):
         return None
@@ -184,7 +184,7 @@ def choose(shelf: Shelf, source: str, target: str, *, is_told: bool = False) -> 
 
 
 def candidates(detected: Detected) -> list[dict[str, Any]]:
-    """Return what a text may be, best first, in percent."""
+    """Return the possible languages of a text, most likely first, in percent."""
     return [
         {"confidence": round(100 * each.confidence, 1), "language": code_of(each.language)}
         for each in detected.candidates

@@ -1,4 +1,4 @@
-"""Texts with tags in a request, read as documents."""
+"""Texts with tags in requests, parsed as documents."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from dragoman.text.putback import Link
 
 
 class MarkedResult(NamedTuple):
-    """The translation of a text of a document: what `Draft.put` takes, and its terms."""
+    """The translation of a text of a document: the arguments of `Draft.put`, and its terms."""
 
     text: str
     links: Sequence[Link]
@@ -27,21 +27,21 @@ class MarkedResult(NamedTuple):
 
 
 class MarkedAnswer(msgspec.Struct):
-    """A translated text with tags, and what its segments say of themselves."""
+    """A translated text with tags, and the flags and terms of its segments."""
 
     text: str
     flags: list[str] = []
     terms: list[dict[str, Any]] = []
 
     def take(self, found: MarkedResult | None, flagged: Sequence[str]) -> None:
-        """Add what the translation of a segment says, and the document of it; None has failed."""
+        """Add a segment's flags and terms, and the flags of its document; None means it failed."""
         flags = ("failed",) if found is None else dict.fromkeys([*found.flags, *flagged])
         self.flags += [flag for flag in flags if flag not in self.flags]
         self.terms += [each.to_dict() for each in (found.terms if found else ())]
 
 
 def in_html(text: str, copied: Collection[str] = ()) -> Document:
-    """Return a text in HTML; the text of elements with some names is copied."""
+    """Parse a text as HTML; the text of elements named in `copied` is copied."""
     rules = replace(html.RULES, copied=html.RULES.copied | _small(copied))
     return Page(text, rules, "text").document(_as_utf8)
 
@@ -54,10 +54,10 @@ def in_xml(
     joining: Collection[str] = (),
     outline: bool = True,
 ) -> Document:
-    """Return a text in XML of any kind.
+    """Parse a text as XML of any kind.
 
-    Elements that are `splitting` begin and end a sentence, those that are `joining` do not. With
-    `outline` so do those that never stand in a line with text.
+    Elements named in `splitting` begin and end a sentence, those in `joining` do not. With
+    `outline`, elements that never occur next to text begin and end a sentence, too.
     """
     blocks = _small(outline_of(text) if outline else ()) | _small(splitting)
     blocks -= _small(joining) | _small(copied)
@@ -70,8 +70,8 @@ def _as_utf8(pieces: Iterable[str]) -> bytes:
 
 
 def outline_of(text: str) -> set[str]:
-    """Return the names of elements that have no text beside them, wherever they stand."""
-    inside: list[set[str]] = [set()]  # the names of what each open element has
+    """Return the names of elements that never occur next to text."""
+    inside: list[set[str]] = [set()]  # the names of each open element's children
     beside, inline = [False], set[str]()
     seen = set[str]()
     for token in tokens_of(text, Rules(block=lambda _: False)):
@@ -94,7 +94,7 @@ def outline_of(text: str) -> set[str]:
 
 
 def check_xml(text: str) -> None:
-    """Raise InputError unless a text is well-formed XML, or several elements and text of it."""
+    """Raise InputError unless a text is well-formed XML; it needs no single root element."""
     parser = expat.ParserCreate()
     try:
         parser.Parse(f"<x>{text}</x>".encode(), True)  # noqa: FBT003 -- expat's
@@ -103,7 +103,7 @@ def check_xml(text: str) -> None:
 
 
 def joined(documents: Sequence[Document]) -> Document:
-    """Return documents as one, which is written as the list of theirs in JSON."""
+    """Join documents into one, which is written as a JSON list of their contents."""
 
     def assemble(parts: Sequence[WrittenPart]) -> bytes:
         rest = iter(parts)
@@ -116,7 +116,7 @@ def joined(documents: Sequence[Document]) -> Document:
 def answers_of(
     documents: Sequence[Document], draft: Draft, found: Sequence[MarkedResult | None]
 ) -> list[MarkedAnswer]:
-    """Return the answers to documents that were `joined`, by the results of a draft's texts."""
+    """Return the answers for `joined` documents from the results of a draft's texts."""
     draft.put(one and one[:3] for one in found)
     texts = msgspec.json.decode(draft.written(), type=list[str])
     answers = [*map(MarkedAnswer, texts)]

@@ -1,7 +1,7 @@
 """The dialect of OpenAI: chat completions, whole or streamed, and embeddings.
 
-A decoder answers by its chat template. A translator translates the last message of the user's,
-line by line; its name may carry the pair, as in `nllb-200:en-de`.
+A decoder answers with its chat template. A translator translates the user's last message line by
+line; the model name may include the language pair, as in `nllb-200:en-de`.
 """
 
 import secrets
@@ -33,7 +33,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 LONGEST_PAIR = 80
-"""Characters of a pair in a model's name."""
+"""Maximum characters of a language pair in a model name."""
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -53,7 +53,7 @@ class MessageForm(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """Its text."""
+        """The text of the message."""
         parts = self.content
         return parts if isinstance(parts, str) else "".join(part.text for part in parts)
 
@@ -83,7 +83,7 @@ class ChatForm(UnusedFields, kw_only=True, forbid_unknown_fields=True):
 
 
 def error(refusal: Refusal) -> Response:
-    """Return an error in OpenAI's form."""
+    """Return an error in OpenAI's format."""
     kind = "invalid_request_error" if refusal.status < 500 else "server_error"
     code = None if refusal.where == "path" else CODES.get(refusal.status)
     said = ChatFault(refusal.sentence, kind, refusal.where, code)
@@ -150,7 +150,7 @@ class EmbeddingsAnswer(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer to messages, and how many tokens they and it have."""
+    """An answer to messages, and the numbers of tokens read and written."""
 
     text: str
     read: int
@@ -199,14 +199,14 @@ async def chunks(
 
 
 def usage(replies: Sequence[Reply]) -> dict[str, int]:
-    """Count tokens: of the prompt as the model reads it, and of the replies."""
+    """Count the tokens of the prompt, as the model reads it, and of the replies."""
     read, written = replies[0].read, sum(each.written for each in replies)
     counts = {"prompt_tokens": read, "completion_tokens": written}
     return counts | {"total_tokens": read + written}
 
 
 def choose(shelf: Shelf, form: ChatForm) -> Chosen:
-    """Return the model for a name, which may carry a pair. Raises Refusal where there is none."""
+    """Return the model for a name, which may include a pair. Raises Refusal if there is none."""
     name, pair = form.model, ""
     if name not in shelf.models and ":" in name:
         name, _, pair = name.rpartition(":")
@@ -259,7 +259,7 @@ async def translated(
 async def generated(
     call: Call, form: ChatForm, chosen: Chosen
 ) -> AsyncGenerator[str | Reply, None]:
-    """Yield the answers to the messages; of a stream, piece by piece."""
+    """Yield the answers to the messages; in a stream, piece by piece."""
     service, count, (system, turns) = call.service, form.n or 1, turns_of(form)
     given = Decoding.of(
         {
@@ -293,7 +293,7 @@ async def generated(
 
 
 def with_n(call: Call, form: ChatForm) -> Decoding | None:
-    """Return the options of how many answers are asked for. Raises Refusal for too many."""
+    """Return the options for `n` answers, if given. Raises Refusal for too many."""
     if form.n is not None and form.n > (most := call.service.settings.limits.beam):
         what = f"n is {form.n}; this server allows at most {most}."
         raise Refusal(400, what, "Ask for fewer answers.", where="n")
@@ -301,7 +301,7 @@ def with_n(call: Call, form: ChatForm) -> Decoding | None:
 
 
 def turns_of(form: ChatForm) -> tuple[str | None, list[str]]:
-    """Return the system prompt, and what user and model have said in turn. Raises Refusal."""
+    """Return the system prompt and the turns. Raises Refusal if the roles do not alternate."""
     said = [each for each in form.messages if each.role in {"user", "assistant"}]
     before = [each.text for each in form.messages if each.role in {"system", "developer"}]
     in_turn = ["user", *["assistant", "user"] * (len(said) // 2)]
@@ -312,13 +312,13 @@ def turns_of(form: ChatForm) -> tuple[str | None, list[str]]:
 
 
 def size(tokenizer: Tokenizer, text: str) -> int:
-    """Return how many tokens a text has."""
+    """Return the number of tokens in a text."""
     (ids,) = encode_each(tokenizer.encode_batch, [text])
     return len(ids or ())
 
 
 def reply_of(generation: Generation | None, read: int) -> Reply:
-    """Return a generated reply. Raises Refusal where a library failed."""
+    """Return a generated reply. Raises Refusal if a library failed."""
     if generation is None:
         raise Refusal(500, "The messages could not be answered.", "Try others.", where="messages")
     reason: Literal["stop", "length"] = "length" if generation.stopped == "length" else "stop"

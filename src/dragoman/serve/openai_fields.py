@@ -1,6 +1,6 @@
 """Fields of OpenAI's requests that clients send but this server does not act on.
 
-They are taken where they change no answer; a value that would is refused by name.
+They are accepted if they do not change the answer; a value that would is refused by name.
 """
 
 import re
@@ -24,7 +24,7 @@ class TextFormat(msgspec.Struct):
 
 
 class FreeFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What may have any value: no answer depends on it."""
+    """Fields that may have any value: no answer depends on them."""
 
     parallel_tool_calls: bool | None = None
     service_tier: str | None = None
@@ -36,7 +36,7 @@ class FreeFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class UnusedFields(FreeFields, kw_only=True, forbid_unknown_fields=True):
-    """And what may have only the value that asks for nothing."""
+    """Those, and fields that may only have the value that requests nothing."""
 
     frequency_penalty: Zero | None = None
     presence_penalty: Zero | None = None
@@ -55,7 +55,7 @@ LIMITED = {*UnusedFields.__struct_fields__} - {*FreeFields.__struct_fields__}
 
 
 async def read(call: Call, kind: type[T]) -> T:
-    """Read a body as JSON of a type. Raises Refusal that names what this server does not do."""
+    """Decode a body as JSON of a type. Raises Refusal that names an unsupported field."""
     try:
         form = await call.json(kind)
     except Refusal as refusal:

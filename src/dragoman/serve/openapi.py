@@ -1,4 +1,4 @@
-"""The description of the server by OpenAPI 3.1, made of its endpoints and their types."""
+"""The OpenAPI 3.1 description of the server, generated from its endpoints and their types."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ REFERENCE = "#/components/schemas/{name}"
 
 
 def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
-    """Return the description of endpoints."""
+    """Return the OpenAPI description of endpoints."""
     endpoints = list(endpoints)
     used = [kind for e in endpoints for kind in (e.takes, e.returns, e.dialect.fault)]
     every = [*dict.fromkeys([*(kind for kind in used if kind is not None), ErrorAnswer])]

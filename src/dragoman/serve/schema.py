@@ -1,4 +1,4 @@
-"""Requests and answers of our own API: options are the fields of `Decoding`, made from it."""
+"""Requests and answers of our own API; options are generated from the fields of `Decoding`."""
 
 from dataclasses import dataclass, fields
 from types import NoneType, UnionType
@@ -15,7 +15,7 @@ from dragoman.tasks.tag.tagger import Tagging
 from dragoman.text.detection import Detected
 
 WITHHELD = frozenset({"processors", "max_batch_tokens"})
-"""Options that are the operator's: what is computed, and in how large batches."""
+"""Options reserved for the operator: what is computed, and the batch size."""
 
 
 class DetectForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -97,9 +97,9 @@ class LinkedTranslation(Translation):
 
 
 def answer_of(task: str, key: str, kind: Any) -> Any:  # noqa: ANN401 -- types
-    """Return the type of an answer: the model's name, and under a key one of a kind for each text.
+    """Return the type of an answer: the model's name, and under `key` a `kind` for each text.
 
-    What is sampled has a seed, by which it can be had again.
+    Generated answers have a seed, which reproduces sampled ones.
     """
     seed = [("seed", int | None, None)] if kind is Generation else []
     named: list[tuple[str, Any]] = [("model", str), (key, list[kind])]
@@ -148,7 +148,7 @@ ErrorAnswer = msgspec.defstruct("ErrorAnswer", [("error", ErrorForm)])
 
 
 def with_options(form: type[msgspec.Struct], task: Decoding) -> Any:  # noqa: ANN401 -- a type
-    """Return a form with a field for each option of a task, absent unless it is given."""
+    """Return a form with a field for each option of a task, unset by default."""
     hints, said = get_type_hints(Decoding, include_extras=True), sentences(Decoding)
     options = [
         (
@@ -173,18 +173,18 @@ def with_options(form: type[msgspec.Struct], task: Decoding) -> Any:  # noqa: AN
 
 
 def as_list(given: str | list[str]) -> list[str]:
-    """Return one text, or several, as a list."""
+    """Return one or several texts as a list."""
     return [given] if isinstance(given, str) else given
 
 
 def options_of(form: msgspec.Struct) -> Decoding:
-    """Return the options that a form gives. Raises InputError for ones that exclude each other."""
+    """Return the options of a form. Raises InputError for options that exclude each other."""
     named = {each.name: getattr(form, each.name, msgspec.UNSET) for each in fields(Decoding)}
     return Decoding(**{name: value for name, value in named.items() if value is not msgspec.UNSET})
 
 
 def _bounded(hint: Any) -> Any:  # noqa: ANN401 -- a type
-    """The type with its range as msgspec has it."""
+    """Return a type with its range as msgspec's constraints."""
     if get_origin(hint) is Annotated:
         kind, bounds = get_args(hint)
         assert isinstance(bounds, Range)  # noqa: S101 (options have no other notes)

@@ -1,4 +1,4 @@
-"""Our own API, under `/v1`: options are the fields of `Decoding`, errors one form."""
+"""Our own API, under `/v1`: options are the fields of `Decoding`, and errors have one format."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -51,9 +51,10 @@ from dragoman.wording import format_bytes
 V1 = Dialect(name="v1")
 
 STEP = 32
-"""Pairs that are scored between two looks whether the client is still there."""
+"""Pairs scored between two checks that the client is still connected."""
 LARGEST = 1 << 30
-"""Bytes of the weights that are read a second time for an inspection: decoding has its own form."""
+"""Maximum bytes of weights that are read a second time for an inspection, since decoding keeps
+them in a form of its own."""
 TO_DICT = methodcaller("to_dict")
 FAILED: dict[str, dict[str, Any]] = {
     "translate": {"text": "", "flags": ["failed"]},
@@ -62,7 +63,7 @@ FAILED: dict[str, dict[str, Any]] = {
     "tag": {"text": "", "words": [], "spans": [], "flags": ["failed"]},
     "embed": {"vector": [], "flags": ["failed"]},
 }
-"""The answer to a text at which a library failed, by the task."""
+"""For each task, the answer to a text at which a library failed."""
 
 
 async def translate(call: Call, form: TranslateForm) -> Response:
@@ -120,7 +121,7 @@ async def generate(call: Call, form: GenerateForm) -> Response:
 
 
 def seed_of(options: Decoding) -> int | None:
-    """Return the seed by which what was sampled can be had again."""
+    """Return the seed that reproduces a sampled answer; None if nothing was sampled."""
     return options.seed if options.temperature > 0 else None
 
 

@@ -1,13 +1,13 @@
-"""The web page of a server, which translates as one types.
+"""The server's web page, which translates as you type.
 
-    index.html, page.css, icon.svg, labels.json (every word of the page, in English and Chinese)
-    server.js   requests, and their errors in words    places.js  where tokens stand in a text
+    index.html, page.css, icon.svg, labels.json (all texts of the page, in English and Chinese)
+    server.js   requests, and their errors in words    places.js  positions of tokens in a text
     models.js   models, languages, pairs               result.js  a translation, word by word
     files.js    documents, and terms                   inside.js  what the model did, as `inspect`
     main.js     the page itself
 
-The scripts are plain JavaScript, joined behind those parts of the page of `dragoman inspect` that
-this page has too (`lens.page`). It needs nothing but this server.
+The scripts are plain JavaScript, appended to the parts that it shares with the page of
+`dragoman inspect` (`lens.page`). The page needs nothing but this server.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ LENS_SCRIPTS = (
     *("base.js", "frame.js", "heat.js", "sentence.js", "heads.js", "open_head.js"),
     *("search.js", "beam.js"),
 )
-"""What both pages have."""
+"""Scripts that both pages share."""
 SCRIPTS = (
     *("server.js", "places.js", "models.js", "files.js", "result.js"),
     *("inside.js", "main.js"),
 )
-"""What this page has besides, in the order in which it is joined."""
+"""Further scripts of this page, in the order in which they are joined."""
 
 HEADERS: Mapping[str, str] = {
     "content-security-policy": (
@@ -43,7 +43,7 @@ HEADERS: Mapping[str, str] = {
     "referrer-policy": "same-origin",
     "cache-control": "no-cache",
 }
-"""A page that may ask this server alone, and that no other page may hold."""
+"""They allow the page to contact only this server, and forbid other pages to embed it."""
 
 PAGE = Dialect(name="page")
 
@@ -72,4 +72,4 @@ ENDPOINTS = tuple(
     Endpoint("GET", path, partial(_show, path), dialect=PAGE, open=True, always=True)
     for path in ("/", "/page/page.js", "/page/page.css", "/page/icon.svg")
 )
-"""Its files. They are no part of the description of the server's API."""
+"""The files of the page. They are not part of the description of the API."""
