@@ -1,4 +1,4 @@
-"""Which requests are accepted: bounded bodies, and a bounded queue, counted in padded tokens."""
+"""Admission of requests: bounds on their bodies, and on a queue counted in padded tokens."""
 
 import math
 from time import monotonic
@@ -8,27 +8,27 @@ from dragoman.serve.settings import RequestLimits
 from dragoman.serve.web import ServeJob
 
 MEMORY = 30.0
-"""Seconds over which the rate is averaged, by which a client is told when to come back."""
+"""Time constant, in seconds, of the average rate from which `retry-after` is computed."""
 LONGEST_WAIT = 60
-"""Seconds after which a client may come back at the latest."""
+"""Maximum `retry-after`, in seconds."""
 GUESS = 4
-"""Characters that are taken for a token until texts are priced."""
+"""Characters that count as one token until texts are priced."""
 WHOLE = 16
-"""How many of the largest bodies may arrive at a time; of clients whose keys come in the bodies, or
-not at all, where there are keys, half as many."""
+"""Number of maximum-size bodies that may arrive at the same time. If the server has keys, half as
+many for clients that send their key in the body, or no key."""
 SMALL = 1 << 16
-"""Bytes of each body that are taken however much arrives beside it."""
+"""Bytes of each body that are accepted regardless of how much else is arriving."""
 
 
 class ArrivingBodies:
-    """Bounds the bytes of all bodies that are arriving. It is used in the event loop alone."""
+    """A bound on the total bytes of the bodies that are arriving. Used only in the event loop."""
 
     def __init__(self, limits: RequestLimits) -> None:
         self._most = WHOLE * max(limits.file, limits.body)
         self.bytes = 0
 
     def keep(self, body: bytearray, piece: bytes, *, known: bool) -> bool:
-        """Add a piece to a body; whether there is room for it. `known` is that of a call."""
+        """Add a piece to a body; return whether there was room for it. `known` is `Call.known`."""
         most = self._most if known else self._most // 2
         if len(body) + len(piece) > SMALL and self.bytes + len(piece) > most:
             return False
@@ -37,41 +37,41 @@ class ArrivingBodies:
         return True
 
     def drop(self, body: bytearray) -> None:
-        """Count a body no more, and empty it, which a cycle of an error and its frames may hold."""
+        """Stop counting a body, and empty it: an error's reference cycle may keep it alive."""
         self.bytes -= len(body)
         body.clear()
 
 
 class AdmissionQueue:
-    """Counts what is accepted and not answered yet. It is used in the event loop alone.
+    """The requests that are accepted and not answered yet. Used only in the event loop.
 
-    A request counts the tokens of its texts as they would be computed by themselves, padding
-    included; whether it has one text or fifty is all the same.
+    The cost of a request is the tokens of its texts, padding included, as if it were computed
+    separately from others. The number of its texts makes no difference.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.tokens = 0
-        """Padded tokens that are waiting or computed."""
+        """Padded tokens that are waiting or being computed."""
         self.closed = False
-        """Whether nothing more is accepted."""
+        """Whether new requests are refused."""
         self.costs: dict[ServeJob, int] = {}
-        """What each accepted request counts; a document is one until it is translated."""
+        """The cost of each accepted request. A document stays in it until it is translated."""
         self._rate = 0.0
         self._since = monotonic()
 
     def guess(self, job: ServeJob, characters: int) -> None:
-        """Accept a request by its length, until it is priced. Raises Refusal as `take`.
+        """Accept a request at a cost estimated from its length. Raises Refusal as `take` does.
 
-        One that seems larger than the queue is priced where there is any room, to be told so.
+        If it seems larger than the whole queue, any room is enough: pricing then decides.
         """
         tokens = guessed(characters)
         self.take(job, tokens if tokens <= self.most else max(1, self.most - self.tokens))
 
     def take(self, job: ServeJob, cost: int) -> None:
-        """Count a request as so many tokens until it leaves, in place of what it counted before.
+        """Set the cost of a request in tokens, which counts until the request leaves.
 
-        Raises Refusal where there is no room for more.
+        Raises Refusal if there is no room for it, or if the request is new and the queue closed.
         """
         before = self.costs.get(job, 0)
         if self.closed and job not in self.costs:
@@ -88,7 +88,7 @@ class AdmissionQueue:
         self.costs[job] = cost
 
     def leave(self, job: ServeJob, *, answered: bool) -> None:
-        """Count a request no more, if it was accepted."""
+        """Stop counting a request, if it was accepted."""
         cost = self.costs.pop(job, 0)
         self.tokens -= cost
         if answered and cost:
@@ -97,12 +97,12 @@ class AdmissionQueue:
             self._rate, self._since = self._rate * fade + cost / MEMORY, now
 
     def _full(self) -> Refusal:
-        """The refusal of a queue that is full; half of it will be answered by then."""
+        """Return the refusal of a full queue, with the time until half of it is answered."""
         rate = max(self._rate * math.exp(-(monotonic() - self._since) / MEMORY), 1.0)
         seconds = min(max(1, math.ceil(self.tokens / 2 / rate)), LONGEST_WAIT)
         return busy(429, "The server's queue is full.", seconds)
 
 
 def guessed(characters: int) -> int:
-    """Return about how many tokens so many characters are."""
+    """Estimate the number of tokens in a number of characters."""
     return 1 + characters // GUESS

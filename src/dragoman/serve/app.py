@@ -1,4 +1,4 @@
-"""The ASGI application: the endpoints of all dialects, and those of the operator."""
+"""The ASGI application: the endpoints of all dialects and those for the operator."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -54,10 +54,10 @@ DIALECTS = {
         ("/v1/chat/", "/v1/completions", "/v1/responses", "/v1/embeddings"), openai.OPENAI
     ),
 }
-"""Whose clients ask for paths that begin so."""
+"""Dialects by the beginnings of the paths that their clients request."""
 _at = partial(Endpoint, "GET", dialect=OPERATOR, always=True)
 TRIM = 10.0
-"""Seconds between two times."""
+"""Seconds between two calls of `give_memory_back`."""
 ENDPOINTS: tuple[Endpoint, ...] = (
     _at("/health/live", live, open=True),
     _at("/health/ready", ready, open=True),
@@ -69,18 +69,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *deepl_glossaries.ENDPOINTS,
     *openai.ENDPOINTS,
 )
-"""All endpoints, in the order of the description."""
+"""All endpoints, in the order of the OpenAPI description."""
 
 
 async def _trim() -> None:
-    """Give freed memory back now and then: batches of all sizes leave pieces that few fit."""
+    """Return freed memory to the system at intervals: batches of all sizes fragment it."""
     while True:
         await asyncio.sleep(TRIM)
         await asyncio.to_thread(give_memory_back)
 
 
 def make_app(service: Service) -> Starlette:
-    """Return the application that answers for a service, and loads its models meanwhile."""
+    """Return the application for a service; it loads the models in the background."""
     paths = dict[str, BoundPath]()
     for each in (*ENDPOINTS, *page.ENDPOINTS):
         paths.setdefault(each.path, BoundPath(service)).endpoints[each.method] = each
@@ -97,12 +97,12 @@ def make_app(service: Service) -> Starlette:
         service.close()
 
     async def on_error(request: Request, error: Exception) -> Response:
-        """An unknown path, or a method that it does not have."""
+        """Answer a request for an unknown path, or with a method that the path does not have."""
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
         phrase = HTTPStatus(error.status_code).phrase
         allowed = (error.headers or {}).get("Allow")
         why = f"this path takes {allowed}." if allowed else "no such path."
-        log("refused", {"status": error.status_code})  # a path may hold a text
+        log("refused", {"status": error.status_code})  # a path may contain a text
         refusal = Refusal(
             error.status_code,
             f"{phrase}: {why}",

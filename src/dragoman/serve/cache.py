@@ -1,4 +1,4 @@
-"""Translations that are kept, so that a text that was translated before is answered at once."""
+"""A cache of translations, so that a text that was translated before is answered at once."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -9,14 +9,14 @@ from dragoman.decode import Course
 from dragoman.tasks.results import Translation
 
 LONGEST = 1000
-"""Characters of the longest text whose translation is kept, which bounds the memory of each."""
+"""Maximum characters of a text whose translation is cached; bounds the memory of each entry."""
 
 
 class TranslationCache:
-    """The translations of the texts that were asked for last, of one loaded model."""
+    """The translations of one loaded model that were requested most recently."""
 
     def __init__(self, most: int, on_hit: Callable[[], None]) -> None:
-        """Keep `most` translations; `on_hit` is called for each that is found."""
+        """Keep up to `most` translations; `on_hit` is called for each hit."""
         self._most, self._on_hit = most, on_hit
         self._kept = OrderedDict[Hashable, Translation]()
         self._lock = Lock()  # courses run in several threads
@@ -24,9 +24,9 @@ class TranslationCache:
     def through(
         self, text: str, key: Hashable, course: Course[Any, Any, Translation]
     ) -> Course[Any, Any, Translation]:
-        """Return a course that looks up a text first; otherwise translates it and keeps the result.
+        """Return a course that looks a text up, or translates it and caches the result.
 
-        `key` is all that changes the translation of the text by this model.
+        `key` contains everything else that affects the translation of the text by this model.
         """
         if self._most == 0 or len(text) > LONGEST:
             return (yield from course)

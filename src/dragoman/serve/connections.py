@@ -1,4 +1,4 @@
-"""A connection within limits of time and size, so that slow clients hold nothing up."""
+"""Connections with limits on time and size, so that slow clients do not block the server."""
 
 import asyncio
 import json
@@ -21,15 +21,15 @@ CLOSED = (
 )
 
 UNSENT = 1 << 16
-"""Bytes that the system holds beside what is on its way: it would take megabytes, and a client that
-reads them slowly would seem not to read."""
+"""Maximum unsent bytes that the system buffers. By default it buffers megabytes, and a client that
+reads them slowly would seem not to read at all."""
 OVERHEAD = 16
-"""How many times as many bytes as a body has may come after the headers, chunks and all; of a file
-twice as many."""
+"""Bytes allowed after the headers, chunk framing included, as a multiple of the body limit; files
+are allowed twice the file limit."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which alone bounds neither headers nor the time that they take."""
+    """uvicorn's protocol, with limits on the size and time of headers, which it lacks."""
 
     def __init__(
         self,
@@ -43,17 +43,17 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
         self._size = 0
-        """Bytes of the headers that are arriving, or of what comes after them."""
+        """Bytes received of the current headers, or of what follows them."""
         self._in_headers = True
         self._late: asyncio.TimerHandle | None = None
-        """Ends a connection whose headers do not arrive."""
+        """Timer that aborts the connection if its headers do not arrive."""
         self._unread: asyncio.TimerHandle | None = None
-        """Ends a connection whose client does not read."""
+        """Timer that aborts the connection if its client does not read."""
         self._cycles = deque[RequestResponseCycle]()
-        """The request that is answered, and those behind it."""
+        """The request that is being answered, and those queued behind it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
-        """Begin, unless there are too many."""
+        """Accept the connection unless there are too many."""
         super().connection_made(transport)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Windows has none
             option = socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT
@@ -65,17 +65,17 @@ class LimitedProtocol(HttpToolsProtocol):
             self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop all clocks."""
+        """Cancel the timers, and mark the pending requests as disconnected."""
         for timer in (self._late, self._unread):
             if timer is not None:
                 timer.cancel()
-        for cycle in self._cycles:  # uvicorn tells the last alone, which may not have begun
+        for cycle in self._cycles:  # uvicorn tells only the last, which may not have begun
             cycle.disconnected = not cycle.response_complete
             cycle.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, as far as neither the headers nor what comes after them is too long."""
+        """Parse data; refuse the request once its headers, or what follows them, are too long."""
         while data and not self.transport.is_closing():
             limits, in_headers = self._limits, self._in_headers
             longest = max(OVERHEAD * limits.body, 2 * limits.file)
@@ -88,14 +88,14 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._refuse(Refusal(status, "The request is too long.", "Send less.", where=where))
 
     def on_message_begin(self) -> None:
-        """Expect the headers of another request."""
+        """Expect the headers of the next request."""
         super().on_message_begin()
         if not self._in_headers:
             self._size, self._in_headers = 0, True
             self._expect_headers()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; those after a body are of no use."""
+        """Process a header; ignore those after a body."""
         if self._in_headers:
             super().on_header(name, value)
 
@@ -110,12 +110,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self._cycles.append(self.cycle)
 
     def pause_writing(self) -> None:
-        """Give the client some time to read."""
+        """Give the client a limited time to read."""
         super().pause_writing()
         self._expect_reading()
 
     def resume_writing(self) -> None:
-        """It has."""
+        """Cancel the timer, as the client has read."""
         if self._unread is not None:
             self._unread.cancel()
         super().resume_writing()
@@ -124,7 +124,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._late = self.loop.call_later(self._limits.read_seconds, self.transport.abort)
 
     def _expect_reading(self) -> None:
-        """End the connection unless its client reads some of what waits for it, again and again."""
+        """Abort the connection once its client reads nothing for `write_seconds`."""
         before = self.transport.get_write_buffer_size()
 
         def look() -> None:

@@ -1,7 +1,7 @@
-"""Documents that are translated beside all else: uploaded, waited for, fetched, and removed.
+"""Documents, translated in the background: uploaded, awaited, fetched and removed.
 
-A document takes its place in the queue piece by piece, so that texts are answered meanwhile, and
-waits where it is full. What is not finished when the server ends begins again with the next.
+A document enters the queue piece by piece, so that texts are answered in between, and waits while
+the queue is full. Documents that are unfinished when the server ends start again with the next one.
 """
 
 import asyncio
@@ -35,50 +35,50 @@ if TYPE_CHECKING:
     from dragoman.serve.service import Service
 
 TOGETHER = 2
-"""Documents that are translated at a time."""
+"""Number of documents translated at the same time."""
 SHARE = 8
-"""Which part of the queue a document takes at most, by its length."""
+"""A document takes at most 1/SHARE of the queue at a time, estimated from its length."""
 PAUSE = 0.5
-"""Seconds after which a document looks whether the queue has room."""
+"""Seconds before a document checks again whether the queue has room."""
 LOOKED_AT = 100
-"""Texts by which the language of a document is found."""
+"""Number of texts from which the language of a document is detected."""
 LONGEST = 30 * 86_400.0
-"""Seconds after which a document is given up: it is removed long before."""
+"""Deadline of a document in seconds; the document is removed long before."""
 TELLING = 0.05
-"""The part of a document by which the time for the rest is told."""
+"""Fraction of a document to translate before the remaining time is estimated."""
 SOON = 5
-"""Seconds after which one may ask again for what is not translated, where nothing tells more."""
+"""`retry-after`, in seconds, for an unfinished document without an estimate."""
 AGAIN = 60.0
-"""Seconds for which a document stays, for its owner to ask for it, or to fetch it once more."""
+"""Seconds that a document stays after it is finished, or sent, so that it can be fetched again."""
 SWEEP = 10.0
-"""Seconds between two looks for documents that are to be removed."""
+"""Seconds between two searches for documents to remove."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class DocumentJob(ServeJob):
-    """The translation of a document, until it is done."""
+    """The translation of a document that is not finished."""
 
     task: asyncio.Task[Refusal | None] = field(init=False)
     awaited: bool = False
-    """Whether a client waits for it."""
+    """Whether a client is waiting for it."""
     began: float = 0.0
-    """When its first texts were translated: seconds since 1970."""
+    """When the translation of its texts began, in seconds since 1970."""
     size: int = 1
-    """Characters of its texts, at least one; `characters` are those of the piece in work."""
+    """Characters of its texts, at least 1; `characters` counts those of the current piece."""
 
 
 class DocumentDesk:
-    """All documents of a server. Used in the event loop alone."""
+    """All documents of a server. Used only in the event loop."""
 
     def __init__(self, service: "Service", store: StateFolder) -> None:
         self._service, self._store = service, store
         self._jobs = dict[str, DocumentJob]()
         self._turn = asyncio.Semaphore(TOGETHER)
         self._unkept = dict[str, StoredDocument]()
-        """Documents whose state could not be written yet, as on a full disk."""
+        """Documents whose state could not be written yet, for example on a full disk."""
 
     async def keep(self) -> None:
-        """Translate what an earlier server has left, and remove what is old, until cancelled."""
+        """Translate what an earlier server left, and remove old documents, until cancelled."""
         for one in self._store.all(StoredDocument):
             if one.passing:  # nobody waits any more
                 self.remove(one)
@@ -97,16 +97,16 @@ class DocumentDesk:
             self.cancel()
 
     def cancel(self, *, but_awaited: bool = False) -> list[asyncio.Task[Refusal | None]]:
-        """Translate no more, or only that for which a client waits; return the tasks that end."""
+        """Cancel all translations, or those that no client awaits; return their tasks."""
         tasks = [job.task for job in self._jobs.values() if not (but_awaited and job.awaited)]
         for task in tasks:
             task.cancel()
         return tasks
 
     async def pause(self) -> int:
-        """Leave what nobody waits for to the next server, if there is a folder for one.
+        """Leave documents that no client awaits to the next server, if there is a state folder.
 
-        Returns how many documents that are.
+        Returns the number of these documents.
         """
         if self._service.settings.state is None:
             return 0
@@ -115,12 +115,12 @@ class DocumentDesk:
         return len(tasks)
 
     def unfetched(self) -> int:
-        """How many documents go with this server that may be about to be fetched."""
+        """Return how many finished documents may still be fetched and are lost with the server."""
         if self._service.settings.state is not None:
             return 0
         try:
             kept = self._store.all(StoredDocument)
-        except sqlite3.Error as error:  # it ends all the same
+        except sqlite3.Error as error:  # the server ends anyway
             log_failure(error)
             return 0
         return sum(
@@ -138,18 +138,18 @@ class DocumentDesk:
         key: str = "",
         passing: bool = False,
     ) -> StoredDocument:
-        """Take the document of a request and begin to translate it; `key` opens it beside its id.
+        """Take the document of a request and start to translate it; its id and `key` open it.
 
-        The request holds it no longer. One that is `passing` is not kept, and takes a place among
-        its like. Raises Refusal where none came or there is no place, and from a server that ends,
-        InputError for an unknown format.
+        The request no longer references its content. `passing` documents are not kept, and have a
+        separate limit. Raises Refusal if there is no document or no place, or if the server is
+        shutting down, and InputError for an unknown format.
         """
         if self._service.queue.closed:
             raise ended()
         if (upload := call.file) is None or not upload.name:
             raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
         if format_of_name(upload.name) is None:
-            read_document(b"", upload.name)  # which says what there is
+            read_document(b"", upload.name)  # raises, and lists the formats
         self._make_room(call.owner, passing=passing)
         one = StoredDocument(
             id=secrets.token_hex(16),
@@ -175,9 +175,9 @@ class DocumentDesk:
         return one
 
     async def done(self, call: Call, one: StoredDocument) -> StoredDocument:
-        """Return one just added when it is translated. Raises Refusal where it cannot be, or late.
+        """Wait for a document that was just added. Raises Refusal if it fails or is too late.
 
-        It is removed if nobody waits for it any more.
+        On any error, and if the client disconnects, the document is removed.
         """
         job = self._jobs[one.id]
         job.awaited = True
@@ -193,10 +193,10 @@ class DocumentDesk:
         return one
 
     def _make_room(self, owner: str, *, passing: bool) -> None:
-        """Remove a document where as many are kept as may be: one that was sent, or the oldest.
+        """If the limit is reached, remove a document: one that was sent, or the oldest.
 
-        As many may be passing. Raises Refusal, with the seconds until one of them may be removed,
-        or is done where it is passing.
+        Passing documents have a separate limit of the same size. Raises Refusal with the seconds
+        until a document may be removed or, if it is passing, is done.
         """
         settings = self._service.settings
         most = settings.limits.files
@@ -216,7 +216,7 @@ class DocumentDesk:
         self.remove(first)
 
     def _needed(self, one: StoredDocument) -> float:
-        """For how many seconds a document is not to be removed; below 0 it might have been."""
+        """Return the seconds until a document may be removed; negative if it already may be."""
         if one.sent:
             return -math.inf
         oldest = one.made + self._service.settings.limits.file_seconds - time()
@@ -224,7 +224,7 @@ class DocumentDesk:
         return min(oldest, ended + AGAIN - time())
 
     def find(self, name: str, key: str = "", owner: str | None = None) -> StoredDocument:
-        """Return a document by its id, its key and its owner, if that matters. Raises Refusal."""
+        """Return a document by its id, its key and, if given, its owner. Raises Refusal."""
         one = self._unkept.get(name) or self._store.get(StoredDocument, name)
         opened = one is not None and hmac.compare_digest(one.digest, digest_of(key))
         if one is None or not opened or owner not in {None, one.owner}:
@@ -232,7 +232,7 @@ class DocumentDesk:
         return one
 
     def seconds_left(self, one: StoredDocument) -> int | None:
-        """About how long the rest of a document takes; None until enough is translated to tell."""
+        """Estimate the remaining seconds of a document; None until enough is translated."""
         job = self._jobs.get(one.id)
         if job is None or job.translated < TELLING * job.size:
             return None
@@ -240,25 +240,25 @@ class DocumentDesk:
         return max(1, math.ceil((time() - job.began) * (1 / share - 1)))
 
     def fetched(self, one: StoredDocument) -> Response:
-        """Return the answer that has the translation of a document. Raises Refusal."""
+        """Return the response with the translation of a document. Raises Refusal."""
         if one.status != "done":
             raise busy(503, "Document not ready", self.seconds_left(one) or SOON)
         named = f"attachment; filename*=UTF-8''{quote(one.name, safe='')}"
         try:
             content = self._store.file(one, "target").read_bytes()
-        except FileNotFoundError:  # it could be removed by half
+        except FileNotFoundError:  # its removal may have failed halfway
             raise no_document() from None
         headers = {"content-disposition": named, "x-content-type-options": "nosniff"}
         return Download(partial(self._sent, one), content, headers)
 
     def _sent(self, one: StoredDocument) -> None:
-        """Take down when a document was sent."""
+        """Record when a document was sent."""
         if self._store.get(StoredDocument, one.id) is not None:
             one.sent = time()
             self._put(one)
 
     def remove(self, one: StoredDocument) -> None:
-        """Keep a document no longer; what cannot be removed is when it is old."""
+        """Remove a document; if that fails, it is removed once it is old."""
         if (job := self._jobs.pop(one.id, None)) is not None:
             job.task.cancel()
         self._unkept.pop(one.id, None)
@@ -268,7 +268,7 @@ class DocumentDesk:
             log_failure(error)
 
     def _put(self, one: StoredDocument) -> None:
-        """Keep the state of a document, or hold it until it can be kept."""
+        """Store the state of a document, or keep it in memory until it can be stored."""
         self._unkept[one.id] = one
         try:
             self._store.put(one)
@@ -278,7 +278,7 @@ class DocumentDesk:
 
     def _begin(self, one: StoredDocument) -> None:
         job = DocumentJob(deadline=monotonic() + LONGEST)
-        self._service.queue.take(job, 0)  # it is accepted, and has its place piece by piece
+        self._service.queue.take(job, 0)  # it is accepted, and takes room piece by piece
         job.task = asyncio.get_running_loop().create_task(self._translate(one, job))
         self._jobs[one.id] = job
 
@@ -289,7 +289,7 @@ class DocumentDesk:
         job.task.add_done_callback(leave)
 
     async def _translate(self, one: StoredDocument, job: DocumentJob) -> Refusal | None:
-        """Translate a document, whatever comes of it. Returns why it could not be."""
+        """Translate a document and record the outcome. Returns the refusal if it failed."""
         refusal: Refusal | None = None
         async with self._turn:
             one.status = "translating"
@@ -313,7 +313,7 @@ class DocumentDesk:
         return refusal
 
     async def _written(self, one: StoredDocument, job: DocumentJob) -> None:
-        """Write the translation of a document."""
+        """Translate a document and write the result."""
         pair = one.source, one.target
         size = job.characters = (file := self._store.file(one, "source")).stat().st_size
         draft, texts, glossary = await self._service.in_thread(
@@ -348,7 +348,7 @@ class DocumentDesk:
         return Glossary(msgspec.json.decode(file.read_bytes(), type=list[GlossaryTerm]))
 
     async def _piece(self, how: Translating, piece: Sequence[tuple[str, Places]]) -> list[Any]:
-        """Return the translations of texts, as soon as the queue has room for them."""
+        """Return the translations of texts as soon as the queue has room for them."""
         job, queue = how.job, self._service.queue
         job.characters = sum(len(text) for text, _ in piece)
         while True:
@@ -367,14 +367,14 @@ class DocumentDesk:
 
 
 def no_document() -> Refusal:
-    """Return the refusal of a document that is not there, or not any more."""
+    """Return the refusal of a document that does not exist, or no longer does."""
     return Refusal(404, "Document not found", "", where="document_id")
 
 
 def pieces(
     texts: Sequence[tuple[str, Places]], tokens: int
 ) -> Iterator[Sequence[tuple[str, Places]]]:
-    """Yield texts in pieces of about so many tokens, a text at least."""
+    """Yield texts in pieces of about `tokens` tokens, with at least one text each."""
     piece, size = list[tuple[str, Places]](), 0
     for each in texts:
         if piece and size + len(each[0]) > tokens * GUESS:
@@ -387,6 +387,6 @@ def pieces(
 
 
 def finished(draft: Draft, found: Sequence[Any]) -> bytes:
-    """Return a document with the results of its texts."""
+    """Return the content of a document with the results of its texts."""
     draft.put(each and each[:3] for each in found)
     return draft.written()

@@ -1,4 +1,4 @@
-"""Endpoints of the dialects: what a method and a path do, counted and logged."""
+"""Endpoints of the dialects: handlers by method and path, whose requests are counted and logged."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -17,58 +17,58 @@ if TYPE_CHECKING:
 
 
 def plain_error(refusal: Refusal) -> Response:
-    """Return an error in our own form."""
+    """Return an error in our own format."""
     return json_response(refusal.plain(), refusal.status, refusal.headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a family of clients sends its key and reads errors."""
+    """The conventions of a family of clients, such as how they send keys and read errors."""
 
     name: str
     error: Callable[[Refusal], Response] = plain_error
     scheme: str = "Bearer"
-    """The word before the key in the header `authorization`."""
+    """The scheme before the key in the `authorization` header."""
     read: Callable[[Call, Any], Awaitable[Any]] = Call.read
-    """Reads the body of a request as a type."""
+    """Decodes the body of a request as a type."""
     forms: bool = False
-    """Whether forms are read beside JSON."""
+    """Whether forms are accepted in addition to JSON."""
     lists: tuple[str, ...] = ()
-    """Fields of a form that may be given several times."""
+    """Form fields that may be repeated."""
     fault: Any = None
-    """The type of its errors, for the description, unless it is our own."""
+    """The type of its errors in the OpenAPI description, if it is not our own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a method and a path do."""
+    """The handler of a method and a path, and what it accepts."""
 
     method: str
     path: str
     handler: Callable[..., Awaitable[Response]]
-    """Answers a call, and what it `takes`; its docstring is the summary of the description."""
+    """Answers a call, given its body if `takes` is set; its docstring is the OpenAPI summary."""
     takes: Any = None
     """The type of the body."""
     returns: Any = None
     """The type of the answer."""
     dialect: Dialect = field(kw_only=True)
     large: bool = field(default=False, kw_only=True)
-    """Whether a file may come with it."""
+    """Whether it accepts a file."""
     open: bool = field(default=False, kw_only=True)
-    """Whether no key is asked for, or the handler asks for it."""
+    """Whether no key is required, or the handler checks it."""
     always: bool = field(default=False, kw_only=True)
-    """Whether it answers also while the server shuts down."""
+    """Whether it also answers while the server shuts down."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundPath:
-    """The endpoints of a path in a service, by their methods: an ASGI application."""
+    """An ASGI application for the endpoints of a path in a service, by method."""
 
     service: "Service"
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, count it, and log it."""
+        """Answer, count and log a request."""
         endpoint = self.endpoints["GET" if scope["method"] == "HEAD" else scope["method"]]
         metrics = self.service.metrics
         call, started = Call(self.service, endpoint, scope, receive), monotonic()
@@ -79,7 +79,7 @@ class BoundPath:
             if not isinstance(response, EventStream):
                 call.leave(answered=status < 400)
             await response(scope, receive, send)
-            status = response.status_code  # of a stream that ended by an error, that of the error
+            status = response.status_code  # of a failed stream, that of the error
             kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
             outcome = OUTCOMES.get(status, kind)
         except Gone:
@@ -96,7 +96,7 @@ class BoundPath:
                 self.service.record_span(scope, fields, seconds)
 
     async def _response(self, call: Call) -> Response:
-        """The answer, or the error, in the words of the dialect."""
+        """Return the answer, or the error in the format of the dialect."""
         try:
             if self.service.queue.closed and not call.endpoint.always:
                 raise ended()

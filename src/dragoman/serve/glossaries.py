@@ -1,4 +1,4 @@
-"""Glossaries that a server keeps: whose they are, checked when stored, and made ready once."""
+"""Glossaries that a server stores: owned by keys, checked when stored, and built once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
     from dragoman.serve.service import Service
 
 READY = 100_000
-"""Terms of all glossaries that are held ready, beside the last."""
+"""Maximum terms of the built glossaries in memory, unless the last one alone has more."""
 
 Key = tuple[str, str, tuple[str, ...]]
-"""An owner, a pair of languages, and the ids of glossaries."""
+"""An owner, a language pair, and the ids of glossaries."""
 
 
 class GlossaryDesk:
-    """All glossaries of a server. Used in the event loop alone."""
+    """All glossaries of a server. Used only in the event loop."""
 
     def __init__(self, service: "Service", store: StateFolder) -> None:
         self._service, self._store = service, store
         self._ready = dict[Key, Glossary]()
-        """The one that was used last is the last."""
+        """Built glossaries, the most recently used last."""
         self._changes = 0
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
     def of(self, owner: str) -> list[StoredGlossary]:
-        """Return all that a key has made."""
+        """Return all glossaries of an owner."""
         return self._store.all(StoredGlossary, owner)
 
     def is_full(self, owner: str) -> bool:
-        """Whether there are as many as may be, or a key has its share of them."""
+        """Whether the limit for all glossaries, or for those of an owner, is reached."""
         settings, count = self._service.settings, self._store.count
         most = settings.limits.glossaries
         own = count(StoredGlossary, owner)
         return count(StoredGlossary) >= most or own >= settings.share(most)
 
     def find(self, owner: str, name: str) -> StoredGlossary:
-        """Return one by its id. Raises Refusal for one that is not there, or another key's."""
+        """Return a glossary by its id. Raises Refusal if it does not exist or has another owner."""
         found = self._store.get(StoredGlossary, name)
         if found is None or found.owner != owner:
             raise no_glossary()
@@ -51,7 +51,7 @@ class GlossaryDesk:
 
     @asynccontextmanager
     async def changing(self, owner: str, name: str) -> AsyncIterator[StoredGlossary]:
-        """Find a glossary, and keep it as the block has changed it; one change comes at a time.
+        """Yield a glossary, and store it as the block changed it; its changes run one at a time.
 
         Raises Refusal as `find` does.
         """
@@ -61,21 +61,21 @@ class GlossaryDesk:
             self.put(one)
 
     def put(self, one: StoredGlossary) -> None:
-        """Keep one, in place of that with the same id."""
+        """Store a glossary, replacing one with the same id."""
         self._forget(one)
         self._store.put(one)
 
     async def remove(self, owner: str, name: str) -> None:
-        """Keep one no longer. Raises Refusal as `find` does."""
+        """Remove a glossary. Raises Refusal as `find` does."""
         async with self._locks.setdefault(name, asyncio.Lock()):
             one = self.find(owner, name)
             self._forget(one)
             self._store.remove(one)
 
     async def ready(self, call: Call, pair: str, names: Sequence[str]) -> Glossary:
-        """Return the terms of glossaries for a pair of languages; the first has the word.
+        """Return the terms of glossaries for a language pair; earlier ones take precedence.
 
-        Raises Refusal for one that is not there or has not the pair, InputError for more terms
+        Raises Refusal if a glossary does not exist or lacks the pair, and InputError for more terms
         than a glossary may have.
         """
         key = call.owner, pair, tuple(names)
@@ -90,7 +90,7 @@ class GlossaryDesk:
                 raise Refusal(400, what, "", where="glossary_id")
             dictionaries.append(found)
         changes = self._changes
-        call.characters += sum(map(len, dictionaries))  # which are read, too
+        call.characters += sum(map(len, dictionaries))  # many are merged in a thread
         made = await self._service.in_thread(call, lambda: united(dictionaries))
         if changes == self._changes:
             self._keep_ready(key, made)
@@ -105,19 +105,19 @@ class GlossaryDesk:
             del self._ready[other]
 
     def _forget(self, one: StoredGlossary) -> None:
-        """Hold nothing ready of a glossary that changes."""
+        """Drop the built glossaries that include a glossary that changes."""
         self._changes += 1
         for key in [key for key in self._ready if one.id in key[-1]]:
             del self._ready[key]
 
 
 def no_glossary() -> Refusal:
-    """Return the refusal of a glossary that is not there."""
+    """Return the refusal of a glossary that does not exist."""
     return Refusal(404, "Glossary not found.", "", where="glossary_id")
 
 
 def united(dictionaries: Sequence[dict[str, str]]) -> Glossary:
-    """Return dictionaries as one; of equal terms that of the first. Raises InputError as it."""
+    """Merge dictionaries; of equal terms, the first is kept. Raises InputError as Glossary does."""
     terms = dict[tuple[str, bool], GlossaryTerm]()
     for dictionary in dictionaries:
         for pair in dictionary.items():

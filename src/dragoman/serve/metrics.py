@@ -1,4 +1,4 @@
-"""What a server counts for Prometheus, and the lines that it logs: never the users' texts."""
+"""Metrics for Prometheus, and log lines; neither contains users' texts."""
 
 import asyncio
 import errno
@@ -33,7 +33,7 @@ TOKENS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
 
 class ServeMetrics:
-    """The figures of one server, in a registry of its own."""
+    """The metrics of one server, in a registry of their own."""
 
     def __init__(self, queue: AdmissionQueue) -> None:
         self.registry = registry = CollectorRegistry()
@@ -65,7 +65,7 @@ class ServeMetrics:
         self.memory = gauge("model_bytes", "Bytes of the weights in memory", model)
 
     def observer(self, model: str) -> Callable[[BatchReport], None]:
-        """Return what counts the batches of a model."""
+        """Return a function that counts the batches of a model."""
         waiting, rows = self.waiting.labels(model), self.rows.labels(model)
         tokens, padding = self.tokens.labels(model), self.padding.labels(model)
 
@@ -80,17 +80,17 @@ class ServeMetrics:
         return observe
 
     def text(self) -> bytes:
-        """Return all figures in Prometheus' format."""
+        """Return all metrics in Prometheus' format."""
         return generate_latest(self.registry)
 
 
 _LINES = deque[str]()
-"""What the event loop writes when it has answered what there was: each time it may have to wait for
-the interpreter, which threads that compute want too."""
+"""Lines that the event loop writes once its pending work is done: each write may have to wait for
+the interpreter lock, which computing threads also need."""
 
 
 def log(event: str, fields: Mapping[str, Any], level: str = "info") -> None:
-    """Write a line of JSON on standard error; in an event loop soon."""
+    """Write a line of JSON to standard error; from an event loop, soon afterwards."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     line = {"time": now, "level": level, "event": event, **fields}
     _LINES.append(f"{json.dumps(line)}\n")
@@ -103,21 +103,21 @@ def log(event: str, fields: Mapping[str, Any], level: str = "info") -> None:
 
 
 def write_log() -> None:
-    """Write the lines that wait."""
+    """Write the pending log lines."""
     lines = list[str]()
     with suppress(IndexError):
         while True:
             lines.append(_LINES.popleft())
     if lines and sys.stderr is not None:
-        with suppress(OSError, ValueError):  # a full disk, or a closed pipe: no request fails by it
+        with suppress(OSError, ValueError):  # a full disk or a closed pipe fails no request
             sys.stderr.write("".join(lines))
             sys.stderr.flush()
 
 
 def log_failure(error: BaseException) -> None:
-    """Log a bug by its type and its place: its message may hold a user's text.
+    """Log the type and place of a bug, but not its message, which may contain a user's text.
 
-    An error of the operating system has a name, such as ENOSPC; so has one of SQLite.
+    Errors of the operating system and of SQLite are logged with their names, such as ENOSPC.
     """
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
@@ -128,14 +128,14 @@ def log_failure(error: BaseException) -> None:
 
 
 def log_library(name: str, event: str) -> None:
-    """Log the warnings of a library as lines of this event."""
+    """Log the warnings of a library as lines with this event."""
     logger = logging.getLogger(name)
     logger.addHandler(_Handler(event))
     logger.propagate = False
 
 
 def log_warnings() -> None:
-    """Log Python's warnings, which are for the operator, as lines too."""
+    """Log Python's warnings, which are for the operator, as lines, too."""
     warnings.showwarning = lambda message, *_: log("warning", {"message": str(message)}, "warning")
 
 

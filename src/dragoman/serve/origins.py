@@ -1,4 +1,4 @@
-"""Which web pages may use a server without keys: a browser sends what any page in it asks for."""
+"""Which web pages may use a server without keys: a browser sends requests for any page in it."""
 
 import re
 from collections.abc import Container, Mapping
@@ -9,17 +9,17 @@ from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.settings import ServeSettings
 
 OURS = (".localhost", ".localdomain", ".internal")
-"""Ends of names that nobody can give to a server of his own; containers call this machine
+"""Suffixes of host names that nobody can register; containers call this machine
 `host.docker.internal`."""
 FORMS = {"", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"}
-"""The content types that a page may send anywhere."""
+"""The content types that a page may send to any origin."""
 
 
 def check_page(settings: ServeSettings, method: str, headers: Mapping[str, str]) -> None:
-    """Raise Refusal for a page of others, which has no key: a server that has some asks for one.
+    """Raise Refusal for a request from a foreign page, unless the server has keys.
 
-    A page may have its own name mean this machine (DNS rebinding) and so be of our origin; the
-    header `host` has that name then. Or its form may be sent here (CSRF).
+    A page may point its own host name to this machine (DNS rebinding) and so have our origin; the
+    `host` header then contains that name. Or it may send its form here (CSRF).
     """
     if settings.keys:
         return
@@ -40,11 +40,11 @@ def check_page(settings: ServeSettings, method: str, headers: Mapping[str, str])
 
 
 def _is_foreign(headers: Mapping[str, str], origin: str, ours: Container[str]) -> bool:
-    """Whether a page of another site sends it, unasked.
+    """Whether a page of another site sends a request without asking first.
 
-    Extensions of browsers, and programs made with one, have origins that no page has. An older
-    browser, or one that reaches us by plain HTTP, sends no `sec-fetch-site`; what is no form it
-    sends to others only when they have agreed.
+    Browser extensions, and programs built on a browser, have origins that no page has. An older
+    browser, or one that reaches us over plain HTTP, sends no `sec-fetch-site`; it sends anything
+    but a form to another origin only if that origin has agreed.
     """
     scheme, _, place = origin.partition("://")
     if scheme not in {"", "null", "http", "https"}:
@@ -56,19 +56,19 @@ def _is_foreign(headers: Mapping[str, str], origin: str, ours: Container[str]) -
 
 
 def _name(host: str) -> str:
-    """The name or address of a host without its port."""
+    """Return the name or address of a host without its port."""
     found = re.fullmatch(r"\[?([^][]*?)\]?\.?(:\d*)?", host)
     return (found[1] if found else host).lower()
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a name or address is nobody else's: an address is none that a page could take."""
+    """Whether a name can only be ours, or is an address, which no page can take as its name."""
     ours = {"localhost", gethostname().lower()}
     return name in ours or name.endswith(OURS) or _address(name) is not None
 
 
 def _is_local(name: str) -> bool:
-    """Whether a server that listens there is reached from this machine alone."""
+    """Whether a server that listens there can be reached only from this machine."""
     address = _address(name)
     return name == "localhost" if address is None else address.is_loopback
 

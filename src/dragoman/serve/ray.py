@@ -1,11 +1,11 @@
-"""Our application on Ray Serve: replicas on many machines, one service in each.
+"""The application on Ray Serve: replicas on many machines, with one service each.
 
     serve run dragoman.serve.ray:build models=/models/en-zh,/models/en-de replicas=4
 
-A replica has the schedulers of its models, which share batches between all requests that Ray sends
-it: no `serve.batch` before them. A client that goes away is noticed there as behind uvicorn. With
-many models each replica loads those that it is asked for: a request with the header
-`serve_multiplexed_model_id` goes to a replica that has its model in memory.
+The schedulers of a replica's models batch all requests that Ray sends it together, so `serve.batch`
+is not needed. A client that disconnects is noticed as with uvicorn. With many models, each replica
+loads those that are requested: a request with the header `serve_multiplexed_model_id` goes to a
+replica that has its model in memory.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,14 +25,14 @@ from dragoman.serve.service import WAITING, Service
 from dragoman.serve.settings import ApiKeys, ServeSettings
 
 QUEUED = 256
-"""Requests that wait for a replica; more are refused (503)."""
+"""Maximum requests that wait for a replica; more are refused (503)."""
 MODELS = 16
-"""Models of a replica by which Ray chooses it; `max_memory` bounds what is loaded."""
+"""Models per replica that Ray routes by; `max_memory` bounds what is loaded."""
 
 
 @serve.ingress()
 class TranslationReplica:
-    """A service in a process of Ray."""
+    """A service in a Ray process."""
 
     def __init__(self, settings: ServeSettings) -> None:
         """Open the folders. Raises InputError if no model can be used."""
@@ -40,25 +40,25 @@ class TranslationReplica:
         self.service = Service(settings)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
-        """Return our application; Ray runs its lifespan, and so loads the models."""
+        """Return the application; Ray runs its lifespan, which loads the models."""
         return choosing(make_app(self.service), self.keep)
 
     @serve.multiplexed(max_num_models_per_replica=MODELS)  # type: ignore[untyped-decorator] # Ray's
     async def keep(self, name: str) -> str:
-        """Load a model, and let Ray know that this replica has it."""
+        """Load a model, which tells Ray that this replica has it."""
         served = self.service.shelf.models.get(name)
         if served is not None and served.usable and served.answering is None:
             await self.service.shelf.load(served)
         return name
 
     def check_health(self) -> None:
-        """Tell Ray to replace a replica that has no model to answer by. Raises InputError."""
+        """Raise InputError if no model can be used, so that Ray replaces the replica."""
         if not self.service.shelf.usable():
             raise InputError("No model can be used; the log of the replica says why.")
 
 
 def choosing(app: Starlette, keep: Callable[[str], Awaitable[str]]) -> ASGIApp:
-    """Return an application that has the model loaded by which Ray chose the replica."""
+    """Return an application that first loads the model for which Ray chose the replica."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (name := serve.get_multiplexed_model_id()):
@@ -69,24 +69,24 @@ def choosing(app: Starlette, keep: Callable[[str], Awaitable[str]]) -> ASGIApp:
 
 
 class RayOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `build` is given, beside what `SHARED` names."""
+    """Options of `build`, in addition to those in `SHARED`."""
 
     models: str
-    """Folders, with commas between them, as every machine has them."""
+    """Model folders, separated by commas, at the same paths on every machine."""
     replicas: Annotated[int, msgspec.Meta(ge=1)] | Literal["auto"] = 1
-    """`auto` follows the number of requests."""
+    """Number of replicas; `auto` follows the number of requests."""
     cpus: Annotated[float, msgspec.Meta(gt=0)] = 1.0
-    """Of a replica."""
+    """CPUs per replica."""
     api_keys: str | None = None
-    """The file of them."""
+    """File of API keys."""
 
 
 SHARED = ("lazy", "max_memory", "queue_tokens", "deadline", "compute")
-"""Further options: settings of `dragoman serve`; `max_memory` is in bytes."""
+"""Further options, which are settings of `dragoman serve`; `max_memory` is in bytes."""
 
 
 def build(given: Mapping[str, Any]) -> serve.Application:
-    """Return what `serve run` and `serve deploy` start, from options such as `replicas=4`.
+    """Return the application for `serve run` and `serve deploy`, from options like `replicas=4`.
 
     Raises InputError for an option that is unknown or out of range.
     """
@@ -105,5 +105,5 @@ def build(given: Mapping[str, Any]) -> serve.Application:
         max_ongoing_requests=WAITING,
         max_queued_requests=QUEUED,
     )
-    settings = replace(settings, models=models, keys=keys, host="")  # Ray's, by any name
+    settings = replace(settings, models=models, keys=keys, host="")  # Ray listens, under any name
     return deployment(TranslationReplica).bind(settings)

@@ -1,4 +1,4 @@
-"""What a client is told when it gets no answer."""
+"""Refusals: what a client receives instead of an answer."""
 
 import errno
 import sqlite3
@@ -9,13 +9,13 @@ from dragoman.folder.rereading import FolderFault
 from dragoman.languages import meant, name_of
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Errors of a disk, or of a share of it, that is full."""
+"""Error numbers for a full disk or an exhausted quota."""
 LONGEST_NAME = 100
-"""Characters of a name of a client's that are repeated; of a file its end."""
+"""Maximum characters of a client's name that are repeated; of a file name, the last ones."""
 
 
 class Refusal(Exception):  # noqa: N818 -- what it is
-    """A request without an answer: a status, and what is wrong, where, and what to do."""
+    """Why a request has no answer: a status, what is wrong, where, and what to do."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class Refusal(Exception):  # noqa: N818 -- what it is
         self.headers = dict(headers or {})
 
     def plain(self) -> dict[str, dict[str, str]]:
-        """Return it in our own form, for JSON."""
+        """Return the refusal in our own format, for JSON."""
         return {"error": {"what": self.what, "where": self.where, "do": self.do}}
 
     @property
     def sentence(self) -> str:
-        """All of it, for a dialect whose errors are one text."""
+        """The whole refusal, for dialects whose errors are a single text."""
         return f"{self.what} {self.do}".strip()
 
 
@@ -45,7 +45,7 @@ class Gone(Exception):  # noqa: N818 -- what it is
 
 
 def refusal_of(error: BaseException) -> Refusal:
-    """Return what a client is told about an exception: nothing of one that is a bug."""
+    """Return the refusal for an exception; that of a bug reveals nothing about it."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, FolderFault):
@@ -64,31 +64,31 @@ def refusal_of(error: BaseException) -> Refusal:
 
 def is_out_of_room(error: BaseException) -> bool:
     """Whether an error means that the disk is full."""
-    if isinstance(error, sqlite3.Error):  # one of its own makes has no code
+    if isinstance(error, sqlite3.Error):  # errors that the module raises itself have no code
         return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
     return isinstance(error, OSError) and error.errno in NO_ROOM
 
 
 def busy(status: int, what: str, seconds: int) -> Refusal:
-    """Return the refusal of a request that may be accepted in so many seconds."""
+    """Return the refusal of a request that may be accepted after `seconds`."""
     do = f"Try again in {seconds} s."
     return Refusal(status, what, do, headers={"retry-after": str(seconds)})
 
 
 def ended() -> Refusal:
-    """Return the refusal of a server that is about to end."""
+    """Return the refusal of a server that is shutting down."""
     return busy(503, "The server is shutting down.", 1)
 
 
 def as_sentence(text: str) -> str:
-    """Return a sentence: with a capital letter, unless it begins with a name, and a full stop."""
+    """Return a text capitalized, unless it begins with a name, and with a full stop."""
     if not {"_", "."} & set(text.partition(" ")[0]):
         text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def check_script(name: str, asked: str | None, codes: Iterable[str]) -> None:
-    """Raise Refusal where models have a language in several scripts, and none was asked for."""
+    """Raise Refusal if models have a language in several scripts and the request names none."""
     found = meant(asked, codes) if asked else []
     if len(found) > 1:
         what = f"{name_of(asked or '')} ({asked}) is written in several scripts here."

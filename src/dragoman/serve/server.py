@@ -1,4 +1,4 @@
-"""The process: a socket, uvicorn with time limits, and an end that loses nothing."""
+"""The server process: a socket, uvicorn with time limits, and a graceful shutdown."""
 
 import asyncio
 import logging
@@ -26,19 +26,19 @@ from dragoman.serve.settings import ServeSettings
 from dragoman.wording import counted
 
 TICK = 0.05
-"""Seconds between two looks whether all is answered."""
+"""Seconds between two checks for unanswered requests."""
 GRACE = 1
-"""Seconds in which clients are told that time is up, and take what was written last."""
+"""Seconds reserved for telling clients that time is up, and for sending the last output."""
 SAME_SIGNAL = 0.5
-"""Seconds after the first signal in which another one is the same one."""
+"""Seconds after the first signal within which another one counts as the same."""
 
 
 def serve(settings: ServeSettings) -> None:
-    """Serve until a signal comes: then nothing that was accepted is lost.
+    """Serve until a signal arrives, then answer all requests that were accepted.
 
-    Raises InputError for an address that cannot be had and where no model can be used,
-    KeyboardInterrupt after Ctrl-C, and SystemExit, once the log says why, where time ran out before
-    all was answered, or no model could be loaded.
+    Raises InputError if the address cannot be opened or no model can be used, KeyboardInterrupt
+    after Ctrl-C, and SystemExit, after logging the reason, if time ran out before all requests were
+    answered or no model could be loaded.
     """
     prepare_threads()
     service = Service(settings)
@@ -47,7 +47,7 @@ def serve(settings: ServeSettings) -> None:
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     names = list(service.shelf.models)
     log("listening", {"address": address, "models": names, "keys": bool(settings.keys)})
-    if sys.stderr is not None and sys.stderr.isatty():  # a person reads it, beside the log
+    if sys.stderr is not None and sys.stderr.isatty():  # for a person, in addition to the log
         sys.stderr.write(f"Open {_where(host, address)}; Ctrl-C ends the server.\n")
     server = DrainingServer(service)
     server.run([listening])
@@ -59,7 +59,7 @@ def serve(settings: ServeSettings) -> None:
             f"{requests} could not be answered within --shutdown-timeout; allow more seconds."
         )
     if failure is not None:
-        if sys.stderr is None:  # there is no log, and the command line tells it
+        if sys.stderr is None:  # there is no log; the command line reports it
             raise failure
         log("failed", {"error": failure.sentence}, "error")
         sys.exit(failure.exit_code)
@@ -68,41 +68,42 @@ def serve(settings: ServeSettings) -> None:
 
 
 def _where(host: str, address: str) -> str:
-    """Where a browser finds the page: of an address that means all of this machine, which ones.
+    """Return where to open the page; a wildcard address is replaced by those to use.
 
-    The one of this machine for others is found by a socket that sends nothing.
+    This machine's address for other devices is found with a socket that sends nothing.
     """
     if host not in {"0.0.0.0", "::"}:  # noqa: S104 -- it is compared
         return f"{address} in a browser"
     own = "this machine's address"
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as idle:
-        idle.connect(("192.0.2.1", 9))  # for documentation; what would be sent there tells the way
+        idle.connect(("192.0.2.1", 9))  # reserved for documentation; its route tells our address
         own = idle.getsockname()[0]
     port = address.rpartition(":")[2]
     return f"http://localhost:{port} in a browser, on another device http://{own}:{port}"
 
 
 def _listen(settings: ServeSettings) -> socket.socket:
-    """Open the socket. Raises InputError where somebody else has it."""
+    """Open the socket. Raises InputError if the address is not available."""
     host, port = settings.host, settings.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    both = host == "::" and socket.has_dualstack_ipv6()  # as other servers understand it
+    both = host == "::" and socket.has_dualstack_ipv6()  # as other servers do
     try:
         return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=both)
     except (OSError, OverflowError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        why = why.partition(" (while")[0]  # and then Python repeats the address
+        why = why.partition(" (while")[0]  # Python then repeats the address
         raise InputError(
             f"{host} port {port} cannot be opened ({why}); choose another --host or --port."
         ) from error
 
 
 class DrainingServer(uvicorn.Server):
-    """A server that answers what it has accepted before it ends.
+    """A server that answers accepted requests before it ends.
 
-    The first signal makes it unready; after a delay new requests are refused; it ends when all
-    others are answered, and documents fetched, or time is up. A second signal ends the process at
-    once, but for one that comes with the first: `timeout` signals a process and then its group.
+    The first signal makes it unready. After a delay, it refuses new requests. It ends when all
+    others are answered and documents are fetched, or when time is up. A second signal ends the
+    process at once, unless it arrives right after the first: `timeout` signals a process and then
+    its group.
     """
 
     def __init__(self, service: Service) -> None:
@@ -125,12 +126,12 @@ class DrainingServer(uvicorn.Server):
         self.lost = 0
         """Accepted requests that were not answered."""
         self.failure: DragomanError | None = None
-        """Why it has ended by itself."""
+        """Why it ended without a signal."""
         log_library("uvicorn", "http")
-        logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs bodies' faults
+        logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs errors in bodies
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- a handler's
-        """Begin to end, or end."""
+        """Start to drain at the first signal; exit at the second."""
         if not self.signals:
             self._signalled = monotonic()
         elif monotonic() - self._signalled < SAME_SIGNAL:
@@ -142,21 +143,21 @@ class DrainingServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle a hangup, as of a terminal that is closed, like the others; `nohup` ignores it."""
+        """Also handle a hangup, such as from a closed terminal, unless `nohup` ignores it."""
         with super().capture_signals():
             hangup = getattr(signal, "SIGHUP", None)  # Windows has none
-            is_main = current_thread() is main_thread()  # signals are for that alone
+            is_main = current_thread() is main_thread()  # only it handles signals
             if hangup and is_main and signal.getsignal(hangup) is not signal.SIG_IGN:
                 signal.signal(hangup, self.handle_exit)
             yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
 
     async def on_tick(self, counter: int) -> bool:
-        """Also end where no model could be loaded."""
+        """Also end if no model could be loaded."""
         shelf = self._service.shelf
         if not self.signals and shelf.failed:
             self.failure = InputError(f"No model can be used: {shelf.reasons()}")
@@ -164,7 +165,7 @@ class DrainingServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def _drain(self) -> None:
-        """Refuse what is new, answer what was accepted, and let uvicorn close the connections."""
+        """Refuse new requests, answer accepted ones, and let uvicorn close the connections."""
         service, settings = self._service, self._service.settings
         end = monotonic() + settings.shutdown_timeout
         service.draining = True
@@ -187,6 +188,6 @@ class DrainingServer(uvicorn.Server):
         self.should_exit = True
 
     def _exit(self, code: int) -> None:
-        """End the process, whatever a thread computes."""
+        """End the process without waiting for threads."""
         self._service.store.discard()
         os._exit(code)

@@ -1,4 +1,4 @@
-"""What all dialects call: a service answers texts by the models that it holds."""
+"""The service that all dialects call, which answers texts with its models."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -35,29 +35,29 @@ from dragoman.text.detection import Detected, LanguageDetector
 T = TypeVar("T")
 
 Frame = tuple[str, str, str]
-"""White space, what is to translate of a line, and white space."""
+"""The white space before a line, its text to translate, and the white space after it."""
 
 WAITING = 64
-"""Threads that wait for answers: so many requests share batches. Others wait for a thread."""
+"""Threads that wait for answers. This many requests share batches; others wait for a thread."""
 PRICING = 2
-"""Threads that turn texts into ids, by which requests are priced."""
+"""Threads that convert texts to ids to price requests."""
 STEPPING = 2
-"""Threads for what no scheduler computes: scores, and looks inside."""
+"""Threads for work outside the schedulers: scores and inspections."""
 AT_ONCE = 500
-"""Characters that are turned into ids at once: a thread for it would take as long."""
+"""Maximum characters to process in the event loop: passing them to a thread takes as long."""
 TEXTS = 32
-"""Texts that are turned into ids between two looks whether the client is still there."""
+"""Texts converted to ids between two checks that the client is still connected."""
 LINES = 10
-"""Lines of texts for each text that a request may have."""
+"""Maximum lines of a request, as a multiple of its maximum number of texts."""
 
 
 class Service:
-    """Models, their queue, and the threads in which requests are answered."""
+    """The models, their queue, and the threads that answer requests."""
 
     def __init__(self, settings: ServeSettings) -> None:
         """Open the folders. Raises InputError if no model can be used."""
-        log_warnings()  # those of opening are lines of the log too
-        with suppress(OSError):  # it was read, and may be gone
+        log_warnings()  # also those while opening folders
+        with suppress(OSError):  # the file was read, but may be gone
             settings.keys.warn_of_readers()
         self.settings = settings
         self.queue = AdmissionQueue(settings.queue_tokens)
@@ -69,13 +69,13 @@ class Service:
         self.documents = DocumentDesk(self, self.store)
         self.record_span = open_tracing()
         self.draining = False
-        """Whether the server is about to end: it is not ready, but accepts requests for a while."""
+        """Whether the server is shutting down: not ready, but accepting requests for a while."""
         self.characters = 0
-        """Of the texts and documents that were translated for all dialects."""
+        """Characters of the texts and documents translated for all dialects."""
         self._waiting = ThreadPoolExecutor(WAITING, "wait")
         self._pricing = ThreadPoolExecutor(PRICING, "price")
         self._reading = ThreadPoolExecutor(TOGETHER, "read")
-        """For documents alone, which take long to be read and to be priced."""
+        """Only for documents, which take long to read and to price."""
         self._stepping = ThreadPoolExecutor(STEPPING, "step")
 
     @property
@@ -92,10 +92,10 @@ class Service:
         *,
         beside: Sequence[str] = (),
     ) -> None:
-        """Count a request in the queue, by its length until it is priced.
+        """Count a request in the queue at a cost estimated from its length, until it is priced.
 
-        `beside` are texts that belong to others, such as prefixes. Raises Refusal where the queue
-        is full, InputError for what is above a limit.
+        `beside` are texts that accompany others, such as prefixes. Raises Refusal if the queue is
+        full, and InputError if a limit is exceeded.
         """
         self.settings.limits.check(texts, options, beside=beside)
         call.characters = sum(map(len, (*texts, *beside)))
@@ -109,12 +109,12 @@ class Service:
         finish: Callable[[Any], Any] | None = None,
         longer: Callable[[int], int] = int,
     ) -> list[Any]:
-        """Return the answers of courses, in order; None where a library failed at one text.
+        """Return the answers of courses, in order; None for a text at which a library failed.
 
-        `finish` is called with each answer. The request, which was accepted, counts what the first
-        items of the courses cost, as `longer` changes it. Raises Refusal where the queue has no
-        room for that, and for a request that is too late, Gone for a client that has left: what
-        waited for an answer leaves the queue, and what is computed the batch, at its next step.
+        `finish` is called with each answer. The cost of the accepted request becomes that of the
+        courses' first items, adjusted by `longer`. Raises Refusal if the queue has no room for it
+        or the request is too late, and Gone if the client has disconnected. Items that wait then
+        leave the queue, and those being computed leave the batch at its next step.
         """
         request = PricedRequest(scheduler, finish)
         try:
@@ -131,9 +131,9 @@ class Service:
         steps: Iterable[Callable[[], list[Any]]],
         aside: AbstractContextManager[Any],
     ) -> list[Any]:
-        """Return what is computed outside a scheduler, a few answers at a time; raises as `ask`.
+        """Compute answers outside a scheduler, a few at a time; raises as `ask` does.
 
-        It is never priced: the length of its texts tells what it costs.
+        They are not priced: the cost is estimated from the length of the texts.
         """
         withdrawn, cost = Event(), guessed(call.characters)
         self.queue.take(call, cost)
@@ -144,7 +144,7 @@ class Service:
             withdrawn.set()
 
     async def in_thread(self, job: ServeJob, compute: Callable[[], T]) -> T:
-        """Return what is computed in a moment, but for long texts not in the event loop."""
+        """Return the result of a short computation; for long texts it runs in a thread."""
         if job.characters <= AT_ONCE:
             return compute()
         pool = self._pricing if isinstance(job, Call) else self._reading
@@ -160,7 +160,7 @@ class Service:
         courses: Callable[[See], Iterable[Course[Any, Any, Any]]],
         text: TextStream,
     ) -> AsyncGenerator[Any, None]:
-        """Yield the pieces of the text of one course while it grows, then its answer, as `ask`."""
+        """Yield the text of one course in pieces as it grows, then the answer from `ask`."""
         loop = asyncio.get_running_loop()
         known = asyncio.Queue[Sequence[int] | None]()
 
@@ -181,7 +181,7 @@ class Service:
             work.cancel()
 
     async def detect(self, job: ServeJob, texts: Sequence[str]) -> list[Detected]:
-        """Return the languages of texts, among those that the translators read or write."""
+        """Detect the language of each text, among those that the translators read or write."""
         translators = self.shelf.usable("translate")
         read = (code for one in translators for code in one.sources)
         written = (code for one in translators for code in one.targets)
@@ -189,14 +189,14 @@ class Service:
         return await self.in_thread(job, lambda: [*map(detector.detect, texts)])
 
     async def sources_of(self, job: ServeJob, texts: Sequence[str]) -> list[str | None]:
-        """Return the likeliest language of each text."""
+        """Return the most likely language of each text, or None."""
         found = await self.detect(job, texts)
         return [each.candidates[0].language if each.candidates else None for each in found]
 
     def refusal(self, error: BaseException) -> Refusal:
-        """Return what a client is told about an error, without paths.
+        """Return the refusal for an error, without paths.
 
-        A bug is logged, and a full disk, and what is wrong with a folder.
+        Bugs, a full disk and faults of a model folder are logged.
         """
         refusal = refusal_of(error)
         if refusal is error:
@@ -211,7 +211,7 @@ class Service:
         return refusal
 
     def lease(self, job: ServeJob, served: Served, texts: int) -> AbstractAsyncContextManager[Any]:
-        """Keep a model in memory for a request, whose log names it."""
+        """Keep a model in memory for a request, and name it in the request's log line."""
         job.notes |= {"model": served.name, "texts": texts}
         return self.shelf.lease(served, job.unless_gone)
 
@@ -225,9 +225,9 @@ class Service:
         finish: Callable[[Translation], Any] | None = None,
         aligning: bool = False,
     ) -> list[Any]:
-        """Return the translations of texts; None where a library failed at one.
+        """Return the translations of texts; None for a text at which a library failed.
 
-        With `aligning`, what came from where is found with the translations, for `finish`.
+        With `aligning`, alignments are computed along with the translations, for `finish`.
         """
         (served, languages), given = how.chosen, how.options or Decoding()
         async with self.lease(how.job, served, len(texts)) as translator:
@@ -256,7 +256,7 @@ class Service:
     async def translate_marked(
         self, how: Translating, texts: Sequence[tuple[str, Places]]
     ) -> list[Any]:
-        """Translate the texts of a document; None where a library failed."""
+        """Translate the texts of a document; None for a text at which a library failed."""
 
         def finish(found: Translation) -> MarkedResult:
             with how.chosen[0].aside:
@@ -268,7 +268,7 @@ class Service:
     async def translate_markup(
         self, how: Translating, read: Callable[[str], Document], texts: Sequence[str]
     ) -> list[MarkedAnswer]:
-        """Translate texts, each read as a document; equal sentences once."""
+        """Translate texts, each parsed as a document; equal sentences are translated once."""
         documents, draft = await self.in_thread(
             how.job, lambda: (some := [*map(read, texts)], Draft(joined(some)))
         )
@@ -277,9 +277,9 @@ class Service:
         return answers_of(documents, draft, found)
 
     async def translate_lines(self, how: Translating, texts: Sequence[str]) -> list[list[str]]:
-        """Return the translations of each text, best first; its lines and outer spaces stay.
+        """Return the translations of each text, best first; line breaks and outer spaces stay.
 
-        So does a line without letters and digits. Raises Refusal where a library failed.
+        A line without letters and digits stays unchanged. Raises Refusal if a library failed.
         """
         framed = [[*map(frame, text.splitlines(keepends=True))] for text in texts]
         lines = [line for text in framed for _, line, _ in text if line]
@@ -294,7 +294,7 @@ class Service:
         return [whole(text, translated) for text in framed]
 
     def abandon(self) -> int:
-        """Let go of all that is not answered; return how many requests that are."""
+        """Abandon all requests that are not answered; return their number."""
         lost = [*self.queue.costs]
         for job in lost:
             job.end(ended())
@@ -302,7 +302,7 @@ class Service:
         return len(lost)
 
     def close(self) -> None:
-        """Let idle threads end."""
+        """Shut down the threads, and close the models and the state folder."""
         for pool in (self._waiting, self._pricing, self._reading, self._stepping):
             pool.shutdown(wait=False, cancel_futures=True)
         self.shelf.close()
@@ -311,7 +311,7 @@ class Service:
 
 
 def frame(line: str) -> Frame:
-    """Return the white space before a line, what is to translate, and the white space after it."""
+    """Split a line into leading white space, the text to translate, and trailing white space."""
     text = line.strip()
     if not any(map(str.isalnum, text)):
         return line, "", ""
@@ -319,7 +319,7 @@ def frame(line: str) -> Frame:
 
 
 def whole(frames: Sequence[Frame], translated: Iterator[Translation]) -> list[str]:
-    """Return the translations of a text, best first, given those of its lines."""
+    """Return the translations of a text, best first, from those of its lines."""
     lines = list[list[str]]()
     for before, line, after in frames:
         if line:
@@ -332,7 +332,7 @@ def whole(frames: Sequence[Frame], translated: Iterator[Translation]) -> list[st
 
 
 def lengthened(texts: int, options: Decoding, own: Decoding, cost: int) -> int:
-    """Return what texts cost whose translations may be longer than the model's own options say."""
+    """Return the cost of texts if options allow longer translations than the model's own do."""
     constant = max(0, options.max_length_constant - own.max_length_constant)
     factor = max(1.0, options.max_length_factor / (own.max_length_factor or 1.0))
     return int(cost * factor) + texts * constant * options.beam_size

@@ -1,4 +1,4 @@
-"""How a server is set up, and what it accepts."""
+"""The settings of a server, and the limits on requests."""
 
 import hmac
 import os
@@ -16,7 +16,7 @@ from dragoman.ranges import Count, Index, NonNegative, Positive, check_ranges
 from dragoman.settings import override_settings
 
 KEYS_VARIABLE = "DRAGOMAN_API_KEYS"
-"""The environment variable with keys, separated by commas."""
+"""The environment variable for keys, separated by commas."""
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -26,10 +26,10 @@ ORIGIN = re.compile(
     r"|(?!(?i:https?):)[\w+.-]+://[^/\s]+",
     re.ASCII,
 )
-"""An origin: those of web pages have their names as they are sent, others are of programs."""
+"""An origin: of a web page, as browsers send it, or of a program."""
 
 PARTS = 4
-"""Of what a server keeps each of several keys may have one part."""
+"""Each of several keys may have 1/PARTS of what a server keeps."""
 
 CAPPED: Mapping[str, str] = {
     **dict.fromkeys(("beam_size", "n_best", "beam_groups", "mbr"), "beam"),
@@ -38,12 +38,12 @@ CAPPED: Mapping[str, str] = {
     **dict.fromkeys(("stop", "forbidden_words"), "strings"),
     "max_length_factor": "factor",
 }
-"""Options of decoding that a limit bounds, and which one."""
+"""Decoding options, and the limit that bounds each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """What a request, and a connection, may have at most."""
+    """Limits on requests and connections."""
 
     body: Count = 1 << 20
     """Bytes of a body."""
@@ -86,7 +86,7 @@ class RequestLimits:
 
     @classmethod
     def read(cls, given: list[str]) -> Self:
-        """Return the limits with some of them set, each as NAME=VALUE. Raises InputError."""
+        """Return the limits with overrides, each given as NAME=VALUE. Raises InputError."""
         try:
             return override_settings(cls(), given)
         except InputError as error:
@@ -98,7 +98,7 @@ class RequestLimits:
     ) -> None:
         """Raise InputError for too many texts or characters, and for an option above its limit.
 
-        Of what stands beside the texts, such as their prefixes, the characters count.
+        For `beside`, such as prefixes of the texts, only the characters count.
         """
         sizes = {"texts": len(texts), "characters": sum(map(len, (*texts, *beside)))}
         for name, size in sizes.items():
@@ -116,17 +116,17 @@ class RequestLimits:
 
 
 class ApiKeys:
-    """Keys that open a server; it is open where there are none."""
+    """The API keys of a server; a server without keys is open."""
 
     def __init__(self, keys: Sequence[str], file: Path | None = None) -> None:
         self._digests, self._file = [*map(digest_of, keys)], file
 
     @classmethod
     def read(cls, file: Path | None = None) -> Self:
-        """Read the environment, and a file with a key a line; one with `#` first is a comment.
+        """Read the environment, and a file with one key per line; `#` begins a comment line.
 
-        Raises InputError for a file that cannot be read, that has no key, or white space in one,
-        and for a variable that is set and has none.
+        Raises InputError if the file cannot be read, contains no key, or has a key with white
+        space, and if the variable is set but contains no key.
         """
         given = os.environ.get(KEYS_VARIABLE, "")
         keys = [key.strip() for key in given.split(",")]
@@ -153,11 +153,11 @@ class ApiKeys:
         return len(self._digests)
 
     def owner(self, key: str) -> str:
-        """Return whose what a key makes is: a hash of the key; "" where there are no keys."""
+        """Return the owner of what a key creates: a hash of the key, or "" if there are no keys."""
         return digest_of(key) if self else ""
 
     def warn_of_readers(self) -> None:
-        """Warn where others can read their file; a group may be how we read another user's."""
+        """Warn if others can read the file; we may read another user's file through its group."""
         if self._file is not None and hasattr(os, "geteuid"):  # Windows has no such modes
             status = self._file.stat()
             readers = 0o044 if status.st_uid == os.geteuid() else 0o004
@@ -166,18 +166,18 @@ class ApiKeys:
                 warnings.warn(f"{told}; run chmod 600 on it.", stacklevel=2)
 
     def allows(self, key: str) -> bool:
-        """Whether a key is one of them, in a time that does not depend on which."""
+        """Whether a key is accepted, in a time that does not depend on which key it is."""
         digest = digest_of(key)
         return not self._digests or sum(hmac.compare_digest(digest, d) for d in self._digests) > 0
 
 
 def digest_of(key: str) -> str:
-    """Return what is kept of a key."""
+    """Return the hash that is kept of a key."""
     return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def size_in_bytes(given: str) -> float:
-    """Return the bytes of a size such as 8G or 500M. Raises InputError if it is none."""
+    """Return the bytes of a size such as 8G or 500M. Raises InputError for an invalid size."""
     number = given.upper().removesuffix("B")
     unit = number[-1:] if number[-1:] in UNITS else ""
     try:
@@ -191,7 +191,7 @@ def size_in_bytes(given: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSettings:
-    """All that an operator chooses. The options of the command line are made from the fields."""
+    """The operator's settings. The command-line options are generated from the fields."""
 
     models: tuple[Path, ...] = field(default=(), metadata=NO_FLAG)
     """Folders."""
@@ -231,7 +231,7 @@ class ServeSettings:
     compute: Precision = field(default="float32", metadata=NO_FLAG)
 
     def __post_init__(self) -> None:
-        """Raise InputError for a value out of range, and for what is no name or origin."""
+        """Raise InputError for a value out of range, and for an invalid host name or origin."""
         check_ranges(self)
         if self.drain_delay >= self.shutdown_timeout:
             raise InputError(
@@ -253,14 +253,14 @@ class ServeSettings:
                 )
 
     def share(self, most: int) -> int:
-        """Return how many of what all keys may have one may have."""
+        """Return one key's share of a limit for all keys."""
         return max(1, most // PARTS) if len(self.keys) > 1 else most
 
     @property
     def named(self) -> dict[str, Path]:
-        """The folders by the ends of their paths: as much of each as no other has.
+        """The folders by name: the shortest end of each path that no other has.
 
-        Raises InputError for a folder that is given twice.
+        Raises InputError if a folder is given twice.
         """
         absolute = {path: path.resolve().parts[1:] for path in self.models}
         if len(set(absolute.values())) < len(self.models):

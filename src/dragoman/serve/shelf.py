@@ -1,4 +1,4 @@
-"""The models of a server: opened, loaded, leased, and let go of."""
+"""The models of a server: opened, loaded, leased and unloaded."""
 
 import asyncio
 import gc
@@ -33,9 +33,9 @@ from dragoman.text.unreadable import is_library_error
 from dragoman.wording import format_bytes
 
 AGAIN = 60.0
-"""Seconds after which a model is loaded again that could not be."""
+"""Seconds before another attempt to load a model that failed to load."""
 SOON = 5.0
-"""The same where memory was short."""
+"""The same, if memory was short."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,36 +45,36 @@ class Served:
     name: str
     path: Path
     task: str | None = None
-    """What it is for: translate, generate, classify, tag or embed."""
+    """Its task: translate, generate, classify, tag or embed."""
     src_lang: str | None = None
     tgt_lang: str | None = None
     languages: tuple[str, ...] = ()
-    """The codes of a model of several languages."""
+    """The codes of a multilingual model's languages."""
     writes: tuple[str, ...] = ()
-    """Those of them that it writes, where they are not all."""
+    """Those that it writes, if not all of them."""
     targets_only: bool = False
-    """Whether these are of what it writes: it does not ask what it reads."""
+    """Whether `languages` are only targets: the source language needs no code."""
     chats: bool = False
-    """Whether it is a decoder that answers messages."""
+    """Whether it is a decoder that answers chat messages."""
     bytes: int = 0
-    """Of its weights in memory."""
+    """Bytes of its weights in memory."""
     weights: object = None
-    """What tells them from others, once they were loaded."""
+    """An identifier of the weights, once they have been loaded."""
     error: str | None = None
     """Why it could not be opened or loaded."""
     again: float = inf
-    """When that is tried again."""
+    """When it may be tried again (`monotonic`)."""
     answering: Answering[Any, Any] | None = None
-    """What answers, as long as it is loaded."""
+    """What answers, while it is loaded."""
     cache: TranslationCache | None = None
-    """Translations that it has made, as long as it is loaded."""
+    """A cache of its translations, while it is loaded."""
     leases: int = 0
-    """Requests that use it."""
+    """Number of requests that use it."""
     used: float = 0.0
-    """When a request used it last."""
+    """When a request last used it (`monotonic`)."""
     loading: asyncio.Task[None] | None = None
     aside: Lock = field(default_factory=Lock)
-    """Held by what computes outside the scheduler."""
+    """Held by computations outside the scheduler."""
 
     @property
     def usable(self) -> bool:
@@ -83,29 +83,29 @@ class Served:
 
     @property
     def state(self) -> str:
-        """Its state in a word."""
+        """Its state: failed, unloaded or ready."""
         if self.error is not None:
             return "failed"
         return "unloaded" if self.answering is None else "ready"
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The codes of what it reads, as far as it says."""
+        """The codes of the languages that it reads, as far as it declares them."""
         if self.languages and not self.targets_only:
             return self.languages
         return () if self.src_lang is None else (self.src_lang,)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The codes of what it writes, as far as it says."""
+        """The codes of the languages that it writes, as far as it declares them."""
         written = self.writes or self.languages
         return written or (() if self.tgt_lang is None else (self.tgt_lang,))
 
     def pair(self, src_lang: str | None, tgt_lang: str | None) -> LangCodes | None:
-        """Return the codes to choose in it for a pair of languages; None if it lacks them.
+        """Return the model's codes for a language pair; None if it lacks the pair.
 
-        A model of one pair needs none; what it does not say of itself may be anything. One of
-        several translates none of them into itself.
+        A model of one pair needs no codes; a language that it does not declare may be any. A
+        multilingual model does not translate a language into itself.
         """
         src = src_lang and resolve(src_lang, self.sources)
         tgt = tgt_lang and resolve_target(tgt_lang, self.targets)
@@ -119,7 +119,7 @@ class Served:
         return (None if self.targets_only else src), tgt
 
     def open(self, arithmetic: Arithmetic, device: str) -> None:
-        """Read what the folder says, without weights. Raises InputError for a broken one."""
+        """Read the folder, except for its weights. Raises InputError if it is broken."""
         folder = open_folder(self.path)
         config, task = folder.config, task_of(folder.config)
         names = {find_task(name).kind: name for name in TASKS}
@@ -136,21 +136,21 @@ class Served:
 
 
 Chosen = tuple[Served, LangCodes]
-"""A translator, and the codes to choose in it."""
+"""A translator, and its codes for the language pair."""
 
 
 class Shelf:
-    """All models by name, of which only some may be in memory. Used in the event loop alone."""
+    """All models by name; only some may be in memory. Used only in the event loop."""
 
     def __init__(self, settings: ServeSettings, metrics: ServeMetrics) -> None:
-        """Open the folders: a broken one is logged. Raises its InputError if all are."""
+        """Open the folders, and log broken ones. Raises InputError if all are broken."""
         self._settings, self._metrics = settings, metrics
         arithmetic = arithmetic_of(settings.compute, settings.device)
         self.models = {name: Served(name, path) for name, path in settings.named.items()}
         self.pending = True
-        """Whether models are still to be loaded before the server is ready."""
+        """Whether models must still be loaded before the server is ready."""
         self.failed = False
-        """Whether none could be loaded then."""
+        """Whether no model could be used once they were loaded."""
         self._loader = ThreadPoolExecutor(1, "load")
         for served in self.models.values():
             try:
@@ -166,13 +166,14 @@ class Shelf:
         return [one for one in self.models.values() if one.usable and task in {None, one.task}]
 
     def reasons(self) -> str:
-        """Say why models have failed."""
+        """Return why models have failed."""
         return "; ".join(one.error for one in self.models.values() if one.error is not None)
 
     def find(self, name: str | None, task: str, *, or_chat: bool = False) -> Served:
-        """Return a task's model by its name, or the only one. Raises Refusal where there is none.
+        """Return a task's model by its name, or the only one. Raises Refusal if there is none.
 
-        Of several without a name, none is chosen. Where one `or_chat` would do, those are named.
+        Without a name, none of several is chosen. With `or_chat`, the refusal also names models
+        that chat.
         """
         usable = {served.name: served for served in self.usable(task)}
         if name is None and len(usable) == 1:
@@ -198,7 +199,7 @@ class Shelf:
         raise Refusal(404, what + (did_you_mean(name, able) or "."), do, where="model")
 
     def is_for(self, name: str | None, task: str) -> bool:
-        """Whether a model has a task; without a name, whether one has, and none translates."""
+        """Whether a model has a task; without a name, whether any has, and none translates."""
         if name is None:
             return bool(self.usable(task)) and not self.usable("translate")
         return name in self.models and self.models[name].task == task
@@ -211,10 +212,10 @@ class Shelf:
         *,
         is_told: bool = False,
     ) -> Chosen:
-        """Return the translator for a request, and the codes of its languages to choose in it.
+        """Return the translator for a request, and its codes for the languages.
 
-        The source `is_told` where the text itself told it. Raises Refusal for an unknown model, a
-        pair that none has, and where several would do.
+        `is_told` means that the source was detected in the text. Raises Refusal for an unknown
+        model, for a pair that no model has, and if several models match.
         """
         candidates = [self.find(model, "translate")] if model else self.usable("translate")
         read = [code for one in candidates for code in one.sources]
@@ -224,7 +225,7 @@ class Shelf:
         if len(fitting) == 1 or (fitting and (src_lang or tgt_lang)):
             return fitting[0]
         if not candidates or (fitting and not model):
-            return self.find(None, "translate"), (None, None)  # says which there are
+            return self.find(None, "translate"), (None, None)  # raises, and names them
         only = candidates[0] if len(candidates) == 1 else None
         if only and not tgt_lang and any(only.pair(src_lang, code) for code in only.targets):
             raise Refusal(
@@ -250,10 +251,10 @@ class Shelf:
         )
 
     def keeps(self, src_lang: str | None, tgt_lang: str | None) -> bool:
-        """Whether a text is to be given back as it is: it is in the language that is asked for.
+        """Whether a text stays unchanged, because it is already in the requested language.
 
-        That is one that translators read or write, and none translates into itself. A text whose
-        variant is not told may be in another than the one that is asked for.
+        Translators must read or write that language, and none may translate it into itself. A text
+        of unknown variant may not be in the requested variant, and so does not stay.
         """
         if not src_lang or not tgt_lang or not covers(tgt_lang, src_lang):
             return False
@@ -262,9 +263,9 @@ class Shelf:
         return known and not any(one.pair(src_lang, tgt_lang) for one in translators)
 
     def languages(self, code_of: Callable[[str], str]) -> dict[str, set[str]]:
-        """Return the languages that translators read, and for each those that they write of it.
+        """Return the languages that translators read, each with those it is translated into.
 
-        They are named as `code_of` does their tags.
+        `code_of` converts their tags to the codes that are returned.
         """
         pairs: dict[str, set[str]] = {}
         translators = self.usable("translate")
@@ -280,9 +281,9 @@ class Shelf:
     async def lease(
         self, served: Served, wait: Callable[[Awaitable[None]], Awaitable[None]]
     ) -> AsyncIterator[Answering[Any, Any]]:
-        """Load a model if need be, and keep it in memory meanwhile. Raises Refusal.
+        """Load a model if needed, and keep it in memory during the block. Raises Refusal.
 
-        `wait` is how the caller waits until it is loaded.
+        `wait` waits for the load on behalf of the caller.
         """
         served.leases += 1
         try:
@@ -295,9 +296,9 @@ class Shelf:
             served.used = monotonic()
 
     def load(self, served: Served) -> asyncio.Task[None]:
-        """Return the task that loads a model, begun if it is not loading yet.
+        """Return the task that loads a model, started if needed.
 
-        Raises Refusal where there is no memory for it.
+        Raises Refusal if there is no memory for the model.
         """
         if served.loading is None:
             self._make_room(served)
@@ -305,7 +306,7 @@ class Shelf:
         return served.loading
 
     async def load_all(self) -> None:
-        """Load all models that there is room for, one after the other."""
+        """Load all models that there is room for, one after another."""
         try:
             wanted = [] if self._settings.lazy else self.usable()
             await asyncio.gather(*(self.load(one) for one in wanted if self._room(one) >= 0))
@@ -314,13 +315,13 @@ class Shelf:
             self.pending = False
 
     async def _load(self, served: Served) -> None:
-        """Read a model in the loader's thread."""
+        """Load a model in the loader thread."""
         settings = self._settings
         try:
             answering, weights = await asyncio.get_running_loop().run_in_executor(
                 self._loader, _read, served.path, settings.device, settings.compute
             )
-            if served.weights not in {None, weights}:  # it was unloaded meanwhile
+            if served.weights not in {None, weights}:  # changed since it was unloaded
                 raise FolderFault(f"{served.path} has changed; restart the server to serve it.")
         except BaseException as error:
             if not isinstance(error, Exception) and not is_library_error(error):
@@ -340,7 +341,7 @@ class Shelf:
             served.loading = None
 
     def _make_room(self, served: Served) -> None:
-        """Let go of the models that were used least recently. Raises Refusal if too many work."""
+        """Unload the least recently used models. Raises Refusal if too many are in use."""
         while self._room(served) < 0:
             loaded = (one for one in self.models.values() if one.answering is not None)
             idle = [one for one in loaded if not one.leases]
@@ -352,7 +353,7 @@ class Shelf:
             self._count(oldest, "unloaded")
 
     def _room(self, served: Served) -> float:
-        """Bytes that are left beside a model."""
+        """Return the bytes left once a model is loaded; negative if it does not fit."""
         if self._settings.max_memory is None:
             return 0.0
         held = (one.bytes for one in self.models.values() if one.answering or one.loading)
@@ -380,7 +381,7 @@ class Shelf:
         log("model", fields, "error" if served.error else "info")
 
     def close(self) -> None:
-        """Let the thread that loads end."""
+        """Shut down the loader thread."""
         self._loader.shutdown(wait=False, cancel_futures=True)
 
 
@@ -389,5 +390,5 @@ def _read(path: Path, device: str, compute: Any) -> tuple[Answering[Any, Any], o
     with share_of_threads(1):
         answering: Answering[Any, Any] = load(folder, device=device, precision=compute)
     gc.collect()
-    gc.freeze()  # else Python stops all threads for 0.15 s to look through it, again and again
+    gc.freeze()  # else garbage collection keeps stopping all threads for 0.15 s to scan it
     return answering, weights_of(folder)

@@ -1,7 +1,7 @@
-"""What a server keeps, in a folder of its own: documents, their translations, and glossaries.
+"""The state of a server in a folder: documents, their translations, and glossaries.
 
-What there is, is written in SQLite, which survives a `kill -9`. Names of files are made here; those
-that clients give are data in it.
+The records are in SQLite, which survives a `kill -9`. File names are generated here; names that
+clients give are only data in the records.
 """
 
 import os
@@ -17,14 +17,14 @@ from dragoman.errors import InputError
 
 
 class StoredDocument(msgspec.Struct, kw_only=True):
-    """A document that is translated."""
+    """A document to translate, and its state."""
 
     table: ClassVar = "document"
     id: str
     owner: str = ""
-    """A hash of the API key that made it; "" where the server has no keys."""
+    """A hash of the API key that created it; "" if the server has no keys."""
     digest: str
-    """Of the key of its own by which it is asked for."""
+    """A hash of the document's own key, which opens it."""
     name: str
     made: float
     """Seconds since 1970."""
@@ -34,13 +34,13 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     status: Literal["queued", "translating", "done", "error"] = "queued"
     error: str = ""
     characters: int = 0
-    """Of its texts."""
+    """Characters of its texts."""
     passing: bool = False
     """Whether it is answered at once, and not kept."""
     ended: float = 0.0
-    """When it was finished: seconds since 1970, 0 before."""
+    """When it was finished, in seconds since 1970; 0 before."""
     sent: float = 0.0
-    """When its translation was sent, 0 before."""
+    """When its translation was sent, in seconds since 1970; 0 before."""
 
 
 class StoredGlossary(msgspec.Struct, kw_only=True):
@@ -49,30 +49,30 @@ class StoredGlossary(msgspec.Struct, kw_only=True):
     table: ClassVar = "glossary"
     id: str
     owner: str = ""
-    """As that of a document."""
+    """As for a document."""
     name: str
     made: str
-    """A moment in ISO 8601."""
+    """Time of creation in ISO 8601."""
     dictionaries: dict[str, dict[str, str]]
-    """Targets by sources, by the pair of languages, such as "en de"."""
+    """Target terms by source terms, for each language pair, such as "en de"."""
 
 
 Stored = TypeVar("Stored", StoredDocument, StoredGlossary)
 
 FILES = ("source", "target", "glossary")
-"""What a document has on the disk, by the ends of the files' names."""
+"""Suffixes of the files that a document has on the disk."""
 
 
 class StateFolder:
-    """A folder. Used in the event loop, but for the files of documents.
+    """A state folder. Used only in the event loop, except for the files of documents.
 
-    A table has contents in JSON by their ids, and whose they are.
+    Each table contains ids, owners, and records as JSON.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Without a folder, one that goes with the server.
+        """Open a folder; without one, a temporary folder that is removed with the server.
 
-        Raises InputError for one that is in use, or whose documents are of no server.
+        Raises InputError if it is in use, or has documents but no database.
         """
         path, self._temporary = folder or Path(gettempdir()), None
         try:
@@ -80,13 +80,13 @@ class StateFolder:
                 self._temporary = TemporaryDirectory("dragoman")
                 path = Path(self._temporary.name)
             self._files = path / "documents"
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)  # a parent's mode is the umask's
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)  # parents get the umask's mode
             self._files.mkdir(mode=0o700, exist_ok=True)
             base = path / "state.sqlite"
             if not base.exists() and any(self._files.iterdir()):
                 raise FileExistsError(f"there are files in {self._files.name}, but no {base.name}")
             base.touch(0o600)
-            for file in path.glob(f"{base.name}*"):  # SQLite's other files are as open as this
+            for file in path.glob(f"{base.name}*"):  # SQLite's other files copy its mode
                 file.chmod(0o600)
             self._base = sqlite3.connect(base, timeout=1, check_same_thread=False)
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -102,7 +102,7 @@ class StateFolder:
             ) from error
 
     def _remove_unknown(self) -> None:
-        """Remove the files of documents that are not kept, and no others."""
+        """Remove the files of documents without a record, and no others."""
         known = {each.id for each in self.all(StoredDocument)}
         for name in FILES:
             for file in self._files.glob(f"{'[0-9a-f]' * 32}.{name}"):
@@ -110,7 +110,7 @@ class StateFolder:
                     file.unlink()
 
     def all(self, kind: type[Stored], owner: str | None = None) -> list[Stored]:
-        """Return all of a kind, or those of an owner, in the order in which they came."""
+        """Return all records of a kind, or those of an owner, in the order of their creation."""
         rows = self._base.execute(
             f"SELECT content FROM {kind.table} WHERE ?1 IS NULL OR owner = ?1 ORDER BY rowid",  # noqa: S608 -- a name of ours
             (owner,),
@@ -118,19 +118,19 @@ class StateFolder:
         return [msgspec.json.decode(content, type=kind) for (content,) in rows]
 
     def count(self, kind: type[Stored], owner: str | None = None) -> int:
-        """Return how many of a kind there are, or how many of them an owner has."""
+        """Return the number of records of a kind, or of those of an owner."""
         query = f"SELECT COUNT(*) FROM {kind.table} WHERE ?1 IS NULL OR owner = ?1"  # noqa: S608
         (found,) = self._base.execute(query, (owner,)).fetchone()
         return int(found)
 
     def get(self, kind: type[Stored], name: str) -> Stored | None:
-        """Return one by its id."""
+        """Return a record by its id, or None."""
         found = self._base.execute(f"SELECT content FROM {kind.table} WHERE id = ?", (name,))  # noqa: S608
         row = found.fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=kind)
 
     def put(self, one: StoredDocument | StoredGlossary) -> None:
-        """Keep one, in place of that with the same id."""
+        """Store a record, replacing one with the same id."""
         self._do(
             f"INSERT INTO {one.table} VALUES (?, ?, ?) "  # noqa: S608
             "ON CONFLICT (id) DO UPDATE SET content = excluded.content",
@@ -138,29 +138,29 @@ class StateFolder:
         )
 
     def remove(self, one: StoredDocument | StoredGlossary) -> None:
-        """Keep one no longer; nor the files of a document, first: a full disk has room then."""
+        """Remove a record; a document's files go first, which makes room on a full disk."""
         if isinstance(one, StoredDocument):
             for name in FILES:
                 self.file(one, name).unlink(missing_ok=True)
         self._do(f"DELETE FROM {one.table} WHERE id = ?", (one.id,))  # noqa: S608
 
     def file(self, one: StoredDocument, name: str) -> Path:
-        """Where the source, the target or the glossary of a document is."""
+        """Return the path of a document's source, target or glossary."""
         return self._files / f"{one.id}.{name}"
 
     def write(self, one: StoredDocument, name: str, content: bytes) -> None:
-        """Write a file of a document, which nobody else may read."""
+        """Write a file of a document, which other users cannot read."""
         file = self.file(one, name)
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
             out.write(content)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the folder."""
         self._base.close()
         self.discard()
 
     def discard(self) -> None:
-        """Remove what goes with the server; any thread may do so just before the process ends."""
+        """Remove a temporary folder; any thread may do so just before the process ends."""
         if self._temporary is not None:
             with suppress(OSError):
                 self._temporary.cleanup()

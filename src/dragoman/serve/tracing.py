@@ -1,4 +1,4 @@
-"""Spans of requests for OpenTelemetry, where the environment names a collector."""
+"""OpenTelemetry spans of requests, if the environment names a collector."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -11,18 +11,18 @@ from dragoman.errors import InputError, how_to_install
 from dragoman.serve.metrics import log_library
 
 VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""Environment variables, of which one names the collector; the SDK reads its others by itself."""
+"""Environment variables, one of which names the collector; the SDK reads its others itself."""
 
 RecordSpan = Callable[[Scope, Mapping[str, Any], float], None]
 """Sends the span of a request, given its scope, the fields of its log line and its seconds."""
 
 
 def open_tracing() -> RecordSpan | None:
-    """Return what sends spans to the collector of the environment; None where it names none.
+    """Return a function that sends spans to the environment's collector; None without one.
 
     A span is the child of the one that the request's header `traceparent` names (W3C Trace
-    Context). The SDK's warnings become lines of our log. Raises InputError where the SDK is not
-    installed, or refuses a variable.
+    Context). The SDK's warnings become lines of our log. Raises InputError if the SDK is not
+    installed, or rejects a variable.
     """
     if not any(map(os.environ.get, VARIABLES)):
         return None
@@ -42,7 +42,7 @@ def open_tracing() -> RecordSpan | None:
     except ModuleNotFoundError as error:
         named, how = next(filter(os.environ.get, VARIABLES)), how_to_install("serve-otel")
         raise InputError(f"{named} is set, but OpenTelemetry is not installed; {how}.") from error
-    except ValueError as error:  # of another variable, some of which are read by the imports
+    except ValueError as error:  # in another variable; the imports read some
         raise InputError(f"OpenTelemetry cannot be set up ({error}); correct OTEL_*.") from error
     tracer = provider.get_tracer("dragoman")
 
@@ -60,7 +60,7 @@ def open_tracing() -> RecordSpan | None:
                 **{f"dragoman.{key}": value for key, value in fields.items() if key not in KNOWN},
             },
         )
-        if fields["status"]:  # not where the client has left
+        if fields["status"]:  # 0 if the client has disconnected
             span.set_attribute("http.response.status_code", fields["status"])
         if fields["status"] >= 500:
             span.set_status(Status(StatusCode.ERROR))
@@ -70,4 +70,4 @@ def open_tracing() -> RecordSpan | None:
 
 
 KNOWN = {"path", "status", "seconds"}
-"""Fields that have a name of OpenTelemetry's own."""
+"""Fields for which OpenTelemetry has its own names."""

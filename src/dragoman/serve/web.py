@@ -1,4 +1,4 @@
-"""A request under the dialects: read within limits, watched, and given up when it is late."""
+"""A request in any dialect: read within limits, watched, and abandoned when it is late."""
 
 import asyncio
 import re
@@ -30,44 +30,44 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEADLINE = "x-deadline"
-"""The header with the seconds in which a request is to be answered."""
+"""The header for the seconds within which a request must be answered."""
 DISCARDED = 8
-"""How many times larger than allowed a body may be to be read to its end before it is refused."""
+"""A body up to this many times the limit is read to its end before it is refused."""
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 COMPRESSED = {"gzip", "deflate", "br", "zstd"}
 CLOSE = {"connection": "close"}
 FIELDS = 2000
-"""Most fields of a form."""
+"""Maximum number of form fields."""
 PIECE = 1 << 16
-"""Bytes of a file that are sent before more of it is."""
+"""Bytes of a file that are sent at a time."""
 
 
 def json_response(
     content: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return an answer in JSON, which has no NaN: msgspec writes null."""
+    """Return a response in JSON, which has no NaN: msgspec writes null."""
     return Response(msgspec.json.encode(content), status, headers, JSON)
 
 
 class EventStream(StreamingResponse):
-    """An answer of server-sent events, sent as they come; an error is the last of them."""
+    """A response of server-sent events, sent as they come; an error becomes the last one."""
 
     media_type = "text/event-stream"
 
     def __init__(self, call: "Call", first: bytes, others: AsyncGenerator[bytes, None]) -> None:
-        """Events are the data of each."""
+        """`first` and `others` are the data of the events."""
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         super().__init__(self._pieces(first), headers=headers)
         self._call, self._others = call, others
 
     @classmethod
     async def begun(cls, call: "Call", events: AsyncGenerator[bytes, None]) -> Self:
-        """Return the answer once an event is there: until then an error has its own status."""
+        """Return the response once an event is ready; until then, an error has its own status."""
         return cls(call, await anext(events), events)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
-        """Send all; the call itself watches whether its client leaves."""
+        """Send all events; the call itself watches whether its client disconnects."""
         async with aclosing(self._others):
             await self.stream_response(send)
 
@@ -89,16 +89,16 @@ class Download(Response):
     def __init__(
         self, sent: Callable[[], None], content: bytes, headers: Mapping[str, str]
     ) -> None:
-        """`sent` is called when the client has stayed until the last piece."""
+        """`sent` is called if the client stays connected until the last piece."""
         super().__init__(content, headers=headers)
         self._sent = sent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, or for HEAD its headers alone, with which it does not count as sent.
+        """Send the file or, for HEAD, only its headers, which does not count as sent.
 
-        Raises Gone where the client leaves before the last piece; one that leaves behind it may
-        have read all. That it is there is known by `receive`, which has its leaving at once, and
-        waits otherwise (ASGI, `http.disconnect`).
+        Raises Gone if the client disconnects before the last piece; a client that disconnects after
+        it may have read everything. `receive` returns a disconnect at once, and waits if there is
+        none (ASGI, `http.disconnect`).
         """
         start = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
@@ -121,32 +121,32 @@ class Download(Response):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that came with a form."""
+    """A file that was sent with a form."""
 
     name: str
-    """As the client calls it, without folders."""
+    """The client's name for it, without folders."""
     content: bytes
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ServeJob:
-    """What texts are computed for: a document, or a request."""
+    """The document or request for which texts are computed."""
 
     notes: dict[str, Any] = field(default_factory=dict)
-    """What the log says of it, besides its outcome."""
+    """Fields of its log line, in addition to its outcome."""
     deadline: float = 0.0
-    """When it is too late for an answer."""
+    """When it is too late for an answer (`monotonic`)."""
     characters: int = 0
-    """Of all its texts."""
+    """Characters of all its texts."""
     translated: int = 0
-    """Characters of those that are translated."""
+    """Characters of the texts that are translated."""
     over: asyncio.Future[Exception] | None = None
-    """Has the reason why nobody waits any more for the answer; None as long as nobody asks."""
+    """Receives the reason why the answer is no longer needed; None until something is awaited."""
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
-        """Wait for something. Raises what `end` was told, or Refusal when it is too late.
+        """Wait for something. Raises the error given to `end`, or Refusal when it is too late.
 
-        What is waited for is cancelled then.
+        In both cases, what is awaited is cancelled.
         """
         task = asyncio.ensure_future(work)
         if self.over is None:
@@ -165,7 +165,7 @@ class ServeJob:
             task.cancel()
 
     def end(self, error: Exception) -> None:
-        """Let what is waited for fail."""
+        """Make what is awaited fail."""
         if self.over is not None and not self.over.done():
             self.over.set_result(error)
 
@@ -179,11 +179,11 @@ class Call(ServeJob):
     scope: Scope
     receive: Receive
     file: "Upload | None" = None
-    """The document of its form."""
+    """The document in its form."""
     owner: str = ""
-    """Whose what it makes is, by its key."""
+    """The owner of what it creates, from its key."""
     known: bool = False
-    """Whether its key is right before its body is read, or none is needed."""
+    """Whether its key was right before its body was read, or none is needed."""
     watch: asyncio.Task[None] | None = None
     """Waits for the client to disconnect."""
 
@@ -194,14 +194,14 @@ class Call(ServeJob):
 
     @property
     def named(self) -> str:
-        """What its path names; bytes that are no UTF-8 become question marks."""
+        """What its path names; bytes that are not UTF-8 become question marks."""
         (name,) = self.scope["path_params"].values()
         return str(name).encode(errors="replace").decode()
 
     def error(self, error: BaseException) -> Response:
-        """Return the answer to an error, in the words of the dialect.
+        """Return the response to an error, in the format of the dialect.
 
-        Raises it again if it is the client's leaving, or the end of more than this request.
+        Raises the error again if the client has disconnected, or if it ends more than this request.
         """
         if isinstance(error, asyncio.CancelledError) and self.service.draining:
             error = ended()
@@ -210,9 +210,9 @@ class Call(ServeJob):
         return self.endpoint.dialect.error(self.service.refusal(error))
 
     def begin(self) -> None:
-        """Take the time, and check who asks, deadline and key. Raises Refusal."""
+        """Set the deadline, and check it, the page and the key. Raises Refusal."""
         settings = self.service.settings
-        if not self.endpoint.path.startswith("/health"):  # for which monitors ask by any name
+        if not self.endpoint.path.startswith("/health"):  # monitors request it by any name
             check_page(settings, self.endpoint.method, self.headers)
         most = max(settings.limits.deadline, settings.deadline)
         try:
@@ -234,7 +234,7 @@ class Call(ServeJob):
         self.owner = settings.keys.owner(key)
 
     def _key(self) -> str:
-        """The key of its headers, or, where one may come in the body, of the query."""
+        """Return the key from the headers or, if it may come in the body, from the query."""
         given, _, key = self.headers.get("authorization", "").partition(" ")
         if given.lower() == self.endpoint.dialect.scheme.lower() and (key := key.strip()):
             return key.encode("latin-1").decode("utf-8", "replace")  # headers are bytes
@@ -242,9 +242,9 @@ class Call(ServeJob):
         return QueryParams(query).get("api_key", "")
 
     async def body(self) -> bytes:
-        """Read the body. Raises Refusal for one that is compressed, too large or too slow.
+        """Read the body. Raises Refusal if it is compressed, too large or too slow.
 
-        Raises Gone for a half.
+        Raises Gone if the client disconnects before its end.
         """
         if self.headers.get("content-encoding", "").lower() in COMPRESSED:
             what, where = "The body is compressed.", "header content-encoding"
@@ -260,7 +260,7 @@ class Call(ServeJob):
             raise Refusal(408, what, "Send it faster.", where="body", headers=CLOSE) from None
 
     async def _read(self, limit: Literal["file", "body"]) -> bytes:
-        """Read the body; of one that is refused, some more, so that its client reads on."""
+        """Read the body; if it is refused, read on a bit, so that its client reads the answer."""
         most, bodies = getattr(self.service.settings.limits, limit), self.service.bodies
         length, body = self.headers.get("content-length", "0"), bytearray()
         size, more, kept = 0, True, True
@@ -288,16 +288,16 @@ class Call(ServeJob):
 
     @property
     def media_type(self) -> str:
-        """What the body is, by its header."""
+        """The media type of the body, from its header."""
         return self.headers.get("content-type", FORM).partition(";")[0].strip().lower()
 
     async def read(self, kind: type[T]) -> T:
-        """Read the body as JSON of a type, or as a form where one is taken; raises as `json`."""
+        """Decode the body as JSON of a type, or as a form if accepted; raises as `json` does."""
         is_form = self.endpoint.dialect.forms or self.endpoint.large
         return await (self.form(kind) if is_form else self.json(kind))
 
     async def json(self, kind: type[T]) -> T:
-        """Read the body as JSON of a type. Raises Refusal for anything else."""
+        """Decode the body as JSON of a type. Raises Refusal for anything else."""
         if not self.media_type.endswith(("/json", "+json")):
             what = "The body is no JSON by its content type."
             do = f"Send JSON with the header content-type: {JSON}."
@@ -308,9 +308,9 @@ class Call(ServeJob):
         return valid(lambda: msgspec.json.decode(body, type=kind))
 
     async def form(self, kind: type[T]) -> T:
-        """Read the body as JSON of a type, or as a form with its fields; raises as `json`.
+        """Decode the body as JSON of a type, or as a form with its fields; raises as `json` does.
 
-        The query may have fields too.
+        The query may contain fields, too.
         """
         if self.media_type.endswith(("/json", "+json")):
             return await self.json(kind)
@@ -328,7 +328,7 @@ class Call(ServeJob):
         return valid(lambda: msgspec.convert(fields, kind, strict=False))
 
     async def _parts(self, body: bytes) -> list[tuple[str, str]]:
-        """The fields of a multipart body; a charset is ignored: some take forever to decode."""
+        """Return the fields of a multipart body; ignore charsets: some take forever to decode."""
 
         async def stream() -> AsyncGenerator[bytes, None]:
             yield body
@@ -337,7 +337,7 @@ class Call(ServeJob):
         headers = Headers({"content-type": header})
         most = int(self.endpoint.large)
         parser = MultiPartParser(headers, stream(), max_files=most, max_part_size=len(body))
-        parser.spool_max_size = len(body)  # no copy of it on a disk
+        parser.spool_max_size = len(body)  # never copied to a disk
         try:
             found = await parser.parse()
         except (MultiPartException, KeyError, ValueError) as error:
@@ -351,7 +351,7 @@ class Call(ServeJob):
         return [(name, value) for name, value in found.multi_items() if isinstance(value, str)]
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
-        """Wait as for any job. Raises Gone, too, where the client leaves.
+        """Wait as for any job; also raises Gone if the client disconnects.
 
         The body must have been read before.
         """
@@ -360,27 +360,27 @@ class Call(ServeJob):
         return await ServeJob.unless_gone(self, work)
 
     def leave(self, *, answered: bool) -> None:
-        """Count it in the queue no more, and let its client go."""
+        """Remove the request from the queue, and stop watching its client."""
         self.service.queue.leave(self, answered=answered)
         if self.watch is not None:
             self.watch.cancel()
 
     async def _watch(self) -> None:
-        """Notice that the client has disconnected."""
+        """Wait for the client to disconnect, and then end the call."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
         self.end(Gone())
 
 
 def late() -> Refusal:
-    """Return the refusal of a request whose time is up."""
+    """Return the refusal of a request that is too late."""
     what = "The request was not answered within its deadline."
     do = f"Send less at a time, or a greater {DEADLINE}."
     return Refusal(504, what, do, where=f"header {DEADLINE}")
 
 
 def valid(read: Callable[[], T]) -> T:
-    """Return what is read of a body. Raises Refusal with the place of what is wrong in it."""
+    """Return what `read` returns for a body. Raises Refusal that says where the body is wrong."""
     try:
         return read()
     except RecursionError:

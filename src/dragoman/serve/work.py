@@ -1,4 +1,4 @@
-"""Work in threads: what a request costs, its answers, and its end when nobody waits for them."""
+"""Work in threads: pricing requests, answering them, and withdrawing them if nobody waits."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -19,12 +19,12 @@ from dragoman.text.unreadable import is_library_error
 Answer = TypeVar("Answer")
 
 BATCH_TOKENS = 8192
-"""Padded tokens of an encoder's batch."""
+"""Maximum padded tokens of an encoder's batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Translating:
-    """How a job's texts are translated: by a model that was chosen, between two languages."""
+    """How to translate a job's texts: the chosen model and languages, options and glossary."""
 
     job: ServeJob
     chosen: Chosen
@@ -33,9 +33,9 @@ class Translating:
 
 
 class PricedRequest(Generic[Answer]):
-    """The answers to a request's texts, which one thread waits for.
+    """The answers to a request's texts, for which one thread waits.
 
-    An answer is None where a library failed at its text alone.
+    An answer is None if a library failed only at its text.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class PricedRequest(Generic[Answer]):
         self._withdrawn = Event()
 
     def price(self, courses: Iterable[Course[Any, Any, Answer]]) -> int:
-        """Begin the courses, up to the first items that they ask for; return what these cost.
+        """Start the courses up to their first items; return the cost of these in padded tokens.
 
-        That is in padded tokens. Raises Refusal where it is withdrawn meanwhile.
+        Raises Refusal if the request is withdrawn in the meantime.
         """
         costs, budget = list[int](), 1
         for course in courses:
@@ -67,7 +67,7 @@ class PricedRequest(Generic[Answer]):
         return padded_tokens(costs, budget)
 
     def run(self) -> list[Any]:
-        """Wait for the answers, computing meanwhile. Raises Refusal where it was withdrawn."""
+        """Wait for the answers, and help compute them. Raises Refusal if withdrawn."""
         self._request = self._scheduler.submit(self._courses)
         if self._withdrawn.is_set():
             self._request.withdraw()
@@ -81,13 +81,13 @@ class PricedRequest(Generic[Answer]):
         return found
 
     def withdraw(self) -> None:
-        """Let go of what is not answered; it may be called from any thread, at any time."""
+        """Abandon what is not answered. May be called from any thread, at any time."""
         self._withdrawn.set()
         if self._request is not None:
             self._request.withdraw()
 
     def _finished(self, answer: Answer | None) -> Any:  # noqa: ANN401 -- what `finish` returns
-        """What is made of an answer, such as its alignment."""
+        """Return the result of `finish`, such as an alignment; None if a library failed."""
         if self._finish is None or answer is None:
             return answer
         try:
@@ -100,9 +100,9 @@ class PricedRequest(Generic[Answer]):
 def run_steps(
     steps: Iterable[Callable[[], list[Any]]], aside: AbstractContextManager[Any], withdrawn: Event
 ) -> list[Any]:
-    """Return the answers of steps, each of which is computed inside `aside`.
+    """Return the answers of steps, each computed inside `aside`.
 
-    Raises Refusal where the request is withdrawn meanwhile.
+    Raises Refusal if the request is withdrawn in the meantime.
     """
     found: list[Any] = []
     for step in steps:
@@ -114,14 +114,14 @@ def run_steps(
 
 
 def tracked(job: ServeJob, text: str, course: Course[Any, Any, Answer]) -> Course[Any, Any, Answer]:
-    """A course of a job, which counts its text when it is translated."""
+    """Return a course that adds its text to the job's translated characters when it is done."""
     answer = yield from course
     job.translated += len(text)
     return answer
 
 
 def padded_tokens(costs: Sequence[int], budget: int) -> int:
-    """Return what items cost in batches of their own: in each, as much as its most expensive."""
+    """Return the cost of items in batches of their own, each padded to its most expensive item."""
     return sum(len(batch) * costs[batch[0]] for batch in schedule(costs, budget))
 
 
@@ -133,7 +133,7 @@ def _answered(answer: Answer) -> Course[Any, Any, Answer]:
 def _guarded(
     first: Items[Any], course: Course[Any, Any, Answer]
 ) -> Course[Any, Any, Answer | None]:
-    """The rest of a course that has asked for its first items."""
+    """Return the rest of a course, given its first items; its answer is None if a library fails."""
     try:
         found = yield first
         while True:
@@ -149,7 +149,7 @@ def _guarded(
 
 
 def _keep(error: BaseException) -> None:
-    """Log a library's failure, a panic of Rust among them; raise any other error again."""
+    """Log a library's failure, including a Rust panic; raise any other error again."""
     if isinstance(error, DragomanError | GeneratorExit) or not is_library_error(error):
         raise error
     log_failure(error)
