@@ -1,4 +1,4 @@
-"""A server in a thread of this process, and clients that speak to it."""
+"""A server in a thread of this process, and clients for it."""
 
 import json
 import socket
@@ -26,15 +26,15 @@ from dragoman.serve.service import Service
 from dragoman.serve.settings import ServeSettings
 
 PATIENCE = 120.0
-"""Seconds that anything may take on a busy machine."""
+"""Maximum seconds to wait for anything on a busy machine."""
 
 Client = Any
-"""A client of another service, skipped where it is not installed."""
+"""A client of another service; tests skip if it is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came back."""
+    """A response that was read to its end."""
 
     status: int
     body: bytes
@@ -42,7 +42,7 @@ class Answered:
 
     @property
     def json(self) -> Any:  # noqa: ANN401 -- any JSON value
-        """The body, which has no NaN."""
+        """The body as JSON; NaN is an error."""
 
         def refuse(name: str) -> None:
             raise ValueError(name)
@@ -52,21 +52,21 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A server that listens."""
+    """A running server."""
 
     service: Service
     port: int
     log: StringIO = field(default_factory=StringIO)
-    """What it writes on standard error, which is the terminal's between tests."""
+    """What it writes to standard error, which is replaced only while it serves."""
     server: DrainingServer = field(kw_only=True, default=None)  # type: ignore[assignment] # in a process
     thread: Thread = field(default_factory=Thread)
 
     def end(self) -> None:
-        """Begin to end, as by a signal."""
+        """Start to shut down, as on a signal."""
         self.server.handle_exit(SIGTERM, None)
 
     def drained(self) -> dict[str, int]:
-        """Wait for the end; return what the log says of what is not answered."""
+        """Wait for the server to end; return the counts of unanswered requests from its log."""
         self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
         (line,) = (line for line in self.log.getvalue().splitlines() if '"drained"' in line)
@@ -83,7 +83,7 @@ class Live:
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
     ) -> Answered:
-        """Send a request by a connection of its own."""
+        """Send a request over a new connection."""
         connection = self.connect()
         try:
             connection.request(method, path, body, headers or {})
@@ -92,7 +92,7 @@ class Live:
             connection.close()
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> Answered:
-        """Get something."""
+        """Send a GET request."""
         return self.send("GET", path, headers=headers)
 
     def post(
@@ -107,7 +107,7 @@ class Live:
         return self.send(method, path, body, {"content-type": "application/json"} | (headers or {}))
 
     def begin(self, path: str, content: object) -> HTTPConnection:
-        """Send JSON, and return the connection by which it will be answered."""
+        """Send JSON, and return the connection on which the answer will arrive."""
         connection = self.connect()
         headers = {"content-type": "application/json"}
         connection.request("POST", path, json.dumps(content), headers)
@@ -120,15 +120,15 @@ class Live:
         return [one["text"] for one in answer.json["translations"]]
 
     def answering(self, name: str) -> Any:  # noqa: ANN401 -- what a model's task answers by
-        """What answers for a model."""
+        """Return the object that answers for a model."""
         return self.service.shelf.models[name].answering
 
     def raw(self) -> socket.socket:
-        """Open a connection to write bytes to."""
+        """Open a socket to write raw bytes to."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
     def counted(self, name: str) -> float:
-        """The value of a figure, all labels together."""
+        """Return the value of a metric, summed over all labels."""
         lines = self.get("/metrics").body.decode().splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
@@ -136,7 +136,7 @@ class Live:
 def form(
     fields: dict[str, str], content: bytes | None = None, name: str = "a.txt"
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the body and the headers of a form of several parts, of which a file is the first."""
+    """Return the body and the headers of a multipart form, with the file first, if any."""
     named = {f'name="{key}"': value.encode() for key, value in fields.items()}
     if content is not None:
         named = {f'name="file"; filename="{name}"': content} | named
@@ -153,7 +153,7 @@ def taken(response: HTTPResponse) -> Answered:
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Wait for something to be true."""
+    """Wait for a condition to become true."""
     end = monotonic() + PATIENCE
     while not condition():
         assert monotonic() < end, "waited in vain"
@@ -162,7 +162,7 @@ def until(condition: Callable[[], object]) -> None:
 
 @contextmanager
 def serving(*models: Path, **settings: Any) -> Iterator[Live]:  # noqa: ANN401 -- of ServeSettings
-    """Serve folders until the block ends, at a free port unless one is given."""
+    """Serve folders until the block ends, on a free port unless one is given."""
     log = StringIO()
     with patch.object(metrics, "sys", SimpleNamespace(stderr=log)):
         service = Service(ServeSettings(models=models, **settings))
@@ -183,7 +183,7 @@ def serving(*models: Path, **settings: Any) -> Iterator[Live]:  # noqa: ANN401 -
 
 
 class Steps:
-    """Counts the steps of a model's searches, which are long, and holds the fourth back."""
+    """Counts the steps of a model's searches, which it makes long, and blocks the fourth."""
 
     def __init__(self, live: Live, model: str) -> None:
         self.count = 0
@@ -195,18 +195,18 @@ class Steps:
         )
 
     def leave(self) -> None:
-        """Let other searches be as they were."""
+        """Restore the model's options for later searches."""
         self._translator.options = self._quick
 
     def __call__(self, logits_NV: torch.Tensor, _prefixes: Prefixes) -> torch.Tensor:
-        """Take a step."""
+        """Count a step, and block the fourth."""
         self.count += 1
         assert self.count < 4 or self.go_on.wait(PATIENCE)
         return logits_NV
 
 
 class Gate:
-    """Holds the batches of a model back, and remembers them."""
+    """Blocks the batches of a model, and records them."""
 
     def __init__(self, live: Live, model: str) -> None:
         self.opened = Event()
@@ -215,7 +215,7 @@ class Gate:
         self._scheduler.observe = self._pass
 
     def waiting(self) -> int:
-        """How many items are held back, or wait behind those."""
+        """Return the number of items that are blocked or queued behind blocked ones."""
         queues = self._scheduler._queues.values()
         return sum(map(len, queues)) + sum(len(batch.costs) for batch in self.batches)
 
@@ -224,7 +224,7 @@ class Gate:
         assert self.opened.wait(PATIENCE)
 
     def fill(self, call: Callable[[], Any]) -> list[Callable[[], Any]]:
-        """Call in the background until items have to wait."""
+        """Make calls in the background until items must wait."""
         calls = list[Callable[[], Any]]()
         while not self._scheduler._queues:
             calls.append(in_background(call))
@@ -233,7 +233,7 @@ class Gate:
 
 
 class Held:
-    """A function that goes on when a test lets it, and counts how often it has begun."""
+    """A function that continues only when a test lets it, and counts how often it was called."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.begun = 0
@@ -241,18 +241,18 @@ class Held:
         self._function = function
 
     def __call__(self, *given: Any, **more: Any) -> Any:  # noqa: ANN401 -- as the function's
-        """Wait, and call it."""
+        """Wait, then call the function."""
         self.begun += 1
         assert self.go_on.wait(PATIENCE)
         return self._function(*given, **more)
 
 
 class PanicException(BaseException):
-    """As pyo3's."""
+    """Like pyo3's exception of this name."""
 
 
 def in_background(call: Callable[[], Any]) -> Callable[[], Any]:
-    """Call in a thread; what is returned waits for the result."""
+    """Call in a thread; return a function that waits for the result."""
     future = Future[Any]()
 
     def run() -> None:

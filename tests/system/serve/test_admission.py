@@ -1,4 +1,4 @@
-"""What is counted before it is computed: pricing, deadlines, and what an option makes longer."""
+"""Costs before computation: pricing, deadlines, and options that allow longer translations."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -17,14 +17,14 @@ LONG = "the cat sees a dog " * 40
 
 @pytest.fixture(scope="module")
 def small(translator_folder: Path) -> Iterator[Live]:
-    """A server that accepts little."""
+    """A server with a small queue."""
     with serving(translator_folder, queue_tokens=5000) as live:
         yield live
 
 
 @pytest.fixture
 def slow(small: Live, monkeypatch: pytest.MonkeyPatch) -> Held:
-    """What turns texts into ids, by which requests are priced."""
+    """The conversion of texts to ids that prices requests, held back."""
     translator = small.answering("en-zh")
     held = Held(translator.courses)
     monkeypatch.setattr(translator, "courses", held)
@@ -32,7 +32,7 @@ def slow(small: Live, monkeypatch: pytest.MonkeyPatch) -> Held:
 
 
 def test_what_is_priced_is_counted(small: Live, slow: Held) -> None:
-    """By its length until then: others are refused at once where that fills the queue."""
+    """Until it is priced, a request counts by its length; a full queue refuses others at once."""
     ask = {"text": LONG, "beam_size": 1}
     calls = [in_background(partial(small.post, TRANSLATE, ask)) for _ in range(20)]
     until(lambda: len(small.service.queue.costs) == 20)
@@ -45,7 +45,7 @@ def test_what_is_priced_is_counted(small: Live, slow: Held) -> None:
 
 
 def test_a_deadline_stops_the_pricing(small: Live, slow: Held) -> None:
-    """504 in time; the texts that were not looked at yet are left alone."""
+    """The answer is 504 in time, and the remaining texts are not processed."""
     ask = {"text": [LONG[:100]] * 100}
     late = small.post(TRANSLATE, ask, {"x-deadline": "0.2"})
     assert late.status == 504
@@ -56,7 +56,7 @@ def test_a_deadline_stops_the_pricing(small: Live, slow: Held) -> None:
 
 
 def test_a_deadline_has_a_bound_and_holds_for_bodies(translator_folder: Path) -> None:
-    """The operator's; a body that comes too late for it is not waited for."""
+    """The operator sets the bound; a body that is too late is not awaited."""
     with serving(translator_folder, limits=RequestLimits(deadline=100.0)) as live:
         for seconds, status in (("99", 200), ("101", 400), ("1e300", 400)):
             answer = live.post(TRANSLATE, {"text": "a"}, {"x-deadline": seconds})
@@ -68,7 +68,7 @@ def test_a_deadline_has_a_bound_and_holds_for_bodies(translator_folder: Path) ->
 
 
 def test_what_may_be_written_is_priced(small: Live) -> None:
-    """A greater length than the model's own costs as much as it is greater."""
+    """A length above the model's own raises the cost in proportion."""
 
     def price(options: dict[str, Any]) -> int:
         with patch.object(small.service.queue, "take") as take:
@@ -83,7 +83,7 @@ def test_what_may_be_written_is_priced(small: Live) -> None:
 
 
 def test_prefixes_are_no_texts_but_have_characters(translator_folder: Path) -> None:
-    """Nor are both sides of a pair that is scored."""
+    """The two sides of a scored pair do not count as two texts either."""
     limits = RequestLimits(texts=3, characters=60)
     with serving(translator_folder, limits=limits) as live:
         some = ["the cat"] * 3
@@ -92,4 +92,4 @@ def test_prefixes_are_no_texts_but_have_characters(translator_folder: Path) -> N
         assert live.post(TRANSLATE, {"text": some, "prefix": long}).status == 400
         assert live.post("/v1/score", {"src": some, "tgt": some}).status == 200
         auto = {"q": ["a " * 10] * 3, "source": "auto", "target": "zh"}
-        assert live.post("/translate", auto).status == 200  # with nothing between them
+        assert live.post("/translate", auto).status == 200  # joined without counting separators

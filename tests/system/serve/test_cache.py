@@ -1,4 +1,4 @@
-"""Texts that were translated before, where the operator lets translations be kept."""
+"""Texts that were translated before, if the operator enables the cache."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ def ask(
     text: str,
     **more: Any,  # noqa: ANN401 -- of the request
 ) -> tuple[dict[str, Any], float, float]:
-    """Ask for a translation; return it, the texts that were found, and the rows that were run."""
+    """Request a translation; return it, the number of cache hits, and the rows that were run."""
     before = [live.counted(name) for name in FIGURES]
     answer = live.post("/v1/translate", {"text": text, **more})
     assert answer.status == 200
@@ -28,7 +28,7 @@ def ask(
 
 
 def test_an_equal_text_is_answered_without_a_batch(translator_folder: Path) -> None:
-    """Also by another dialect; what changes an answer is translated, as is a text let go of."""
+    """Also in another dialect; a change of options, or an evicted text, is translated."""
     with serving(translator_folder, limits=RequestLimits(cached=2)) as live:
         first, *counts = ask(live, CAT)
         assert counts[0] == 0
@@ -38,7 +38,7 @@ def test_an_equal_text_is_answered_without_a_batch(translator_folder: Path) -> N
         assert counts[0] == 0
         assert ask(live, CAT, beam_size=4) == (wide, 1, 0)
         assert ask(live, CAT) == (first, 1, 0)
-        assert ask(live, "a dog")[1] == 0  # in the place of the wide one
+        assert ask(live, "a dog")[1] == 0  # replaces the entry with the wide beam
         assert ask(live, CAT)[1] == 1
         assert ask(live, CAT, beam_size=4)[1] == 0
         aligned, found, _ = ask(live, CAT, alignment=True)
@@ -50,7 +50,7 @@ def test_an_equal_text_is_answered_without_a_batch(translator_folder: Path) -> N
 
 
 def test_what_may_differ_is_translated_again(translator_folder: Path) -> None:
-    """Such as a sample; so is a long text."""
+    """Samples, prefixes, glossaries and long texts bypass the cache."""
     sampled: dict[str, Any] = {"temperature": 0.5, "beam_size": 1}
     with serving(translator_folder, limits=RequestLimits(cached=10)) as live:
         for more in ({"prefix": "猫"}, {"glossary": {"cat": "狗"}}, sampled):
@@ -59,7 +59,7 @@ def test_what_may_differ_is_translated_again(translator_folder: Path) -> None:
 
 
 def test_languages_and_what_is_copied_change_an_answer(several_folder: Path) -> None:
-    """One model translates a text into two languages, with and without a part that stays."""
+    """The languages and the parts that are copied belong to the cache key."""
     with serving(several_folder, limits=RequestLimits(cached=10)) as live:
         pairs = [{"src_lang": "en", "tgt_lang": "zh"}, {"src_lang": "zh", "tgt_lang": "en"}]
         assert [ask(live, CAT, **pair)[1] for pair in pairs] == [0, 0]
@@ -71,13 +71,13 @@ def test_languages_and_what_is_copied_change_an_answer(several_folder: Path) -> 
 
 
 def test_nothing_is_kept_unless_asked(translator_folder: Path) -> None:
-    """The time of an answer says nothing of what others have asked."""
+    """By default, response times reveal nothing about the requests of others."""
     with serving(translator_folder) as live:
         assert [ask(live, CAT)[1] for _ in range(2)] == [0, 0]
 
 
 def test_translations_go_with_their_model(tmp_path: Path) -> None:
-    """A model that is loaded again may be another one by then."""
+    """A model that is unloaded loses its cache: it may differ when it is loaded again."""
     folders = [save_translator(tmp_path / name) for name in ("one", "two")]
     with serving(*folders, limits=RequestLimits(cached=10)) as live:
         size = live.service.shelf.models["one"].bytes

@@ -1,4 +1,4 @@
-"""What descriptions promise: ours, and DeepL's where a copy of it is at hand."""
+"""Conformance to OpenAPI descriptions: ours, and DeepL's if a copy is available."""
 
 import json
 import os
@@ -20,18 +20,18 @@ KEY = "k"
 
 @pytest.fixture(scope="module")
 def keyed(translator_folder: Path) -> Iterator[Live]:
-    """A server that asks for a key."""
+    """A server that requires a key."""
     with serving(translator_folder, keys=ApiKeys([KEY])) as live:
         yield live
 
 
 def fuzz(live: Live, description: Path, scheme: str, only: str) -> str:
-    """Send what a description allows, and what it forbids; return what went wrong."""
+    """Send what a description allows and what it forbids; return the report of failures."""
     pytest.importorskip("schemathesis", reason="needs schemathesis")
     told = ["--url", f"http://127.0.0.1:{live.port}", "-H", f"Authorization: {scheme} {KEY}"]
     more = ["--phases", "examples,coverage,fuzzing", "--max-examples", "20", "--seed", "1"]
     more += ["--suppress-health-check", "all", "--request-timeout", "60"]  # on a busy machine
-    # languages that are not served are refused, and DeepL refuses a missing key by 403
+    # unserved languages are refused, and DeepL refuses a missing key with 403
     checks = ["-c", "all", "--exclude-checks", "positive_data_acceptance,missing_required_header"]
     done = subprocess.run(
         [
@@ -48,14 +48,14 @@ def fuzz(live: Live, description: Path, scheme: str, only: str) -> str:
 
 
 def test_our_description_is_kept(keyed: Live, tmp_path: Path) -> None:
-    """By every endpoint of every dialect."""
+    """Every endpoint of every dialect conforms to our description."""
     description = tmp_path / "openapi.json"
     description.write_bytes(keyed.get("/openapi.json").body)
     assert not fuzz(keyed, description, "Bearer", ".")
 
 
 def test_the_contract_of_deepl_is_kept(keyed: Live, tmp_path: Path) -> None:
-    """As far as we offer it; DEEPL_OPENAPI names a copy of their `openapi.yaml`."""
+    """The endpoints that we offer conform; DEEPL_OPENAPI is the path of DeepL's `openapi.yaml`."""
     if (published := os.environ.get("DEEPL_OPENAPI")) is None:
         pytest.skip("DEEPL_OPENAPI is not set")
     description = tmp_path / "openapi.yaml"
@@ -65,7 +65,7 @@ def test_the_contract_of_deepl_is_kept(keyed: Live, tmp_path: Path) -> None:
 
 
 def test_our_description_is_valid() -> None:
-    """By OpenAPI 3.1."""
+    """The description is valid OpenAPI 3.1."""
     validator = pytest.importorskip("openapi_spec_validator", reason="needs the validator")
     description = json.loads(json.dumps(describe(ENDPOINTS)))
     assert validator.validate(description) is None

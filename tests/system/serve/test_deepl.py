@@ -18,7 +18,7 @@ TRANSLATE = "/v2/translate"
 
 @needs_independent_translations
 def test_texts_are_translated(client: Client, live: Live, translator_folder: Path) -> None:
-    """One or several, from a language that is given or detected; characters are counted."""
+    """One or several texts, with the source given or detected; characters are counted."""
     alone = Translator.load(translator_folder)
     one = client.translate_text(TEXT, target_lang="ZH")
     assert (one.text, one.detected_source_lang) == (alone.translate(TEXT).text, "EN")
@@ -46,7 +46,7 @@ def test_texts_are_translated(client: Client, live: Live, translator_folder: Pat
 
 
 def test_languages(client: Client, live: Live) -> None:
-    """Sources and targets; the client asks for targets in the body of a GET."""
+    """Sources and targets are listed; the client requests targets in the body of a GET."""
     assert [(one.code, one.name) for one in client.get_source_languages()] == [("EN", "English")]
     targets = [(one.code, one.supports_formality) for one in client.get_target_languages()]
     assert targets == [("ZH", False), ("ZH-HANS", False)]
@@ -66,13 +66,13 @@ def test_languages(client: Client, live: Live) -> None:
     ],
 )
 def test_what_is_lacking_is_refused(client: Client, options: dict[str, str], what: str) -> None:
-    """By their error, not by silence."""
+    """Unsupported options give DeepL's errors instead of being ignored."""
     with pytest.raises(deepl.DeepLException, match=what):
         client.translate_text("a", **({"target_lang": "ZH"} | options))
 
 
 def test_other_refusals(live: Live) -> None:
-    """Missing fields, and methods that are unknown."""
+    """Missing fields and unknown methods are refused."""
     for ask, name in ({}, "text"), ({"text": ["a"]}, "target_lang"):
         refused = live.post(TRANSLATE, ask)
         assert refused.status == 400
@@ -81,9 +81,9 @@ def test_other_refusals(live: Live) -> None:
 
 
 def test_texts_of_one_model_are_accepted_together(live: Live) -> None:
-    """Whatever language each is found to be in, or none: one request is not refused half way."""
+    """Whatever their detected languages: one request is not refused halfway through."""
     queue = live.service.queue
     with patch.object(queue, "take", wraps=queue.take) as take:
         answer = live.post(TRANSLATE, {"text": [TEXT, "123", "the house"], "target_lang": "ZH"})
     assert answer.status == 200
-    assert take.call_count == 2  # by its length, and priced
+    assert take.call_count == 2  # by its length, then priced

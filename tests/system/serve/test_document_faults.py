@@ -1,4 +1,4 @@
-"""Documents where something is slow or missing: a thread, a client, a disk."""
+"""Documents when something is slow or missing: a thread, a client or a disk."""
 
 import json
 import sqlite3
@@ -25,7 +25,7 @@ from dragoman.serve.state import StateFolder, StoredDocument
 def test_texts_do_not_wait_for_documents_to_be_read(
     translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor to be written: long ones take seconds."""
+    """Nor for documents to be written: long ones take seconds."""
     reading, writing = Held(read_document), Held(lambda: b"")
     monkeypatch.setattr(documents, "read_document", reading)
     monkeypatch.setattr(Draft, "written", lambda _: writing())
@@ -46,7 +46,7 @@ def test_texts_do_not_wait_for_documents_to_be_read(
 def test_what_waits_for_our_door_is_on_the_disk_and_has_a_bound(
     translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many as are kept, apart from these; the request holds its file no longer."""
+    """Waiting documents have a separate limit; the request no longer references the file."""
     with serving(translator_folder, limits=RequestLimits(files=3)) as live:
         gate, desk = Gate(live, "en-zh"), live.service.documents
         done = AsyncMock(wraps=desk.done)
@@ -69,7 +69,7 @@ def test_what_waits_for_our_door_is_on_the_disk_and_has_a_bound(
 def test_a_full_disk_ends_no_more_than_what_it_has_no_room_for(
     translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What fails is said and leaves nothing; what is old goes, and what comes after is kept."""
+    """Failures are reported and leave no files; old documents go, and later ones are kept."""
     monkeypatch.setattr(documents, "SWEEP", 0.05)
     with serving(translator_folder, state=tmp_path) as live:
         store = live.service.store
@@ -113,7 +113,7 @@ def test_a_full_disk_ends_no_more_than_what_it_has_no_room_for(
 
 
 def test_nobody_else_reads_the_folder(tmp_path: Path) -> None:
-    """Neither what is new in it nor what an earlier version has left open."""
+    """New files are private, and so are files that an earlier version left readable."""
     files = [tmp_path / name for name in ("state.sqlite", "state.sqlite-wal")]
     for file in files:
         file.touch(0o644)
@@ -126,7 +126,7 @@ def test_nobody_else_reads_the_folder(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_it_makes_is_its_own_alone(tmp_path: Path) -> None:
-    """Whatever the umask says; one that was there keeps its mode, and so does what is above."""
+    """Regardless of the umask; existing folders, and parents, keep their modes."""
     state = tmp_path / "above" / "state"
     for mode in (0o700, 0o750):
         StateFolder(state).close()
@@ -138,11 +138,11 @@ def test_a_folder_that_it_makes_is_its_own_alone(tmp_path: Path) -> None:
 
 
 SIZE = 6_000_000
-"""Bytes that a client reads slowly."""
+"""Number of bytes that a client reads slowly."""
 
 
 def read_slowly(live: Live, ask: bytes) -> int:
-    """Return how many bytes come to a client that is slow for more than twice `write_seconds`."""
+    """Return how many bytes a client gets that is slow for more than twice `write_seconds`."""
     with live.raw() as slow:
         slow.setsockopt(SOL_SOCKET, SO_RCVBUF, 1 << 16)
         slow.sendall(ask)
@@ -154,7 +154,7 @@ def read_slowly(live: Live, ask: bytes) -> int:
 
 
 def test_a_document_is_sent_when_its_last_byte_has_left(translator_folder: Path) -> None:
-    """Until then it stays, and who reads it slowly gets it."""
+    """Until then it is kept, and a slow reader gets all of it."""
     with serving(translator_folder, limits=RequestLimits(write_seconds=0.4)) as live:
         content = b"a house\n" + b"0" * SIZE
         ask = f"GET {filed(live, PAIR, content)} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
@@ -175,7 +175,7 @@ def test_a_document_is_sent_when_its_last_byte_has_left(translator_folder: Path)
 
 
 def test_an_answer_may_be_read_slowly(translator_folder: Path) -> None:
-    """All in one piece, it is read as long as its client reads."""
+    """A large answer in one piece is sent for as long as its client keeps reading."""
     limits = RequestLimits(write_seconds=0.4, body=2 * SIZE, characters=SIZE)
     with serving(translator_folder, limits=limits) as live:
         body = json.dumps(PAIR | {"q": "-" * SIZE}).encode()
@@ -185,7 +185,7 @@ def test_an_answer_may_be_read_slowly(translator_folder: Path) -> None:
 
 
 def test_the_log_names_what_a_full_disk_says_of_a_glossary(live: Live) -> None:
-    """By the name that SQLite has for it."""
+    """The log contains SQLite's name for the error."""
     base = live.service.store._base
     base.execute("PRAGMA max_page_count = 1")
     entries = "\n".join(f"a{number}\tb{number}" for number in range(50_000))

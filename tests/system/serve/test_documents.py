@@ -1,4 +1,4 @@
-"""Documents through the doors of LibreTranslate, DeepL and our own."""
+"""Documents through the APIs of LibreTranslate and DeepL, and our own."""
 
 import json
 import re
@@ -35,7 +35,7 @@ PAIR = {"source": "en", "target": "zh"}
 
 @pytest.fixture
 def expected(translator_folder: Path) -> bytes:
-    """The translation of the document, without the control characters that the model writes."""
+    """The translated document, without the control characters that the model outputs."""
     alone = Translator.load(translator_folder)
     found = alone.translate([LINES[0], LINES[3]])
     first, second = (one.text.translate(dict.fromkeys(range(32))) for one in found)
@@ -50,7 +50,7 @@ def sent(
     name: str = "a.txt",
     headers: dict[str, str] | None = None,
 ) -> Answered:
-    """Post a form with a file."""
+    """Post a form that contains a file."""
     body, kind = form(fields, content, name)
     return live.send("POST", path, body, kind | (headers or {}))
 
@@ -62,14 +62,14 @@ def filed(live: Live, fields: dict[str, str] = PAIR, content: bytes = TEXT) -> s
 
 
 def uploaded(live: Live, headers: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
-    """Upload a document as DeepL's clients do; return its path, and its key as it is asked for."""
+    """Upload a document as DeepL's clients do; return its path, and its key as a form."""
     handle = sent(live, "/v2/document", {"target_lang": "ZH"}, headers=headers).json
     return f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
 
 
 @needs_independent_translations
 def test_libretranslate_says_where_the_file_is(live: Live, expected: bytes) -> None:
-    """Under an address that tells nothing of its name, and gives that back."""
+    """The address does not reveal the file's name, but the download restores it."""
     assert ".txt" in live.get("/frontend/settings").json["supportedFilesFormat"]
     for source in ("en", "auto"):
         answer = sent(live, "/translate_file", PAIR | {"source": source}, name="../../é;a.txt")
@@ -86,7 +86,7 @@ def test_libretranslate_says_where_the_file_is(live: Live, expected: bytes) -> N
 
 @pytest.mark.parametrize("page", ["serve.md", "zh/serve.md"])
 def test_the_address_of_a_file_is_right_behind_nginx(translator_folder: Path, page: str) -> None:
-    """With the settings of our page, which also let through what the server allows."""
+    """With the settings from our documentation, which also admit all that the server allows."""
     block = (ROOT / "docs" / page).read_text("utf-8").partition("```nginx")[2].partition("```")[0]
     given = {"$http_host": "their.example:8443", "$scheme": "https", '""': ""}
     set_by_it = re.findall(r"proxy_set_header (\S+) (\S+);", block)
@@ -104,7 +104,7 @@ def test_the_address_of_a_file_is_right_behind_nginx(translator_folder: Path, pa
 def test_who_waits_is_told_that_a_document_was_removed(
     translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was kept as long as it may be, before it was translated."""
+    """The document reached its maximum age before it was translated."""
     monkeypatch.setattr(documents, "SWEEP", 0.05)
     with serving(translator_folder, limits=RequestLimits(file_seconds=0.5)) as live:
         gate = Gate(live, "en-zh")
@@ -136,7 +136,7 @@ IN_FRENCH = (
 def test_what_cannot_be_translated_is_said(
     live: Live, fields: dict[str, str], name: str, content: bytes, error: str
 ) -> None:
-    """In a sentence; nothing of it is kept."""
+    """The error is a sentence, and nothing is kept of the document."""
     answer = sent(live, "/translate_file", PAIR | fields, content, name)
     assert answer.status == 400
     assert error in answer.json["error"]
@@ -145,7 +145,7 @@ def test_what_cannot_be_translated_is_said(
 
 @needs_independent_translations
 def test_our_own_door_answers_with_the_document(live: Live, expected: bytes) -> None:
-    """And keeps nothing of it."""
+    """Our own API returns the document and keeps nothing of it."""
     before = len(live.service.store.all(StoredDocument))
     answer = sent(live, "/v1/documents", {"tgt_lang": "zh"})
     assert (answer.status, answer.body) == (200, expected)
@@ -156,7 +156,7 @@ def test_our_own_door_answers_with_the_document(live: Live, expected: bytes) -> 
 
 
 def test_our_own_door_says_what_is_wrong_and_what_to_do(live: Live) -> None:
-    """As of texts: of languages that no model has, of none that was not given."""
+    """Errors name the fault and the remedy, as for texts."""
     to_french = live.post("/v1/translate", {"text": "a", "tgt_lang": "fr"})
     assert sent(live, "/v1/documents", {"tgt_lang": "fr"}).json == to_french.json
     two = sent(live, "/v1/documents", {'glossary"; filename="g.tsv': "a\tb", "tgt_lang": "zh"})
@@ -168,7 +168,7 @@ def test_our_own_door_says_what_is_wrong_and_what_to_do(live: Live) -> None:
 
 @pytest.fixture
 def client(client: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
-    """DeepL's, which asks every 5 s."""
+    """DeepL's client, without its polling interval of 5 s."""
     monkeypatch.setattr("deepl.translator.time.sleep", lambda _: sleep(0.01))
     return client
 
@@ -177,7 +177,7 @@ def client(client: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
 def test_the_client_of_deepl_fetches_a_document(
     client: Client, live: Live, tmp_path: Path, expected: bytes
 ) -> None:
-    """Uploaded, asked for and fetched; its characters are counted, once."""
+    """Upload, polling and download work; the characters are counted once."""
     (tmp_path / "a.txt").write_bytes(TEXT)
     before = client.get_usage().character.count
     status = client.translate_document_from_filepath(
@@ -200,7 +200,7 @@ def test_the_client_of_deepl_fetches_a_document(
 
 
 def test_deepl_refuses_what_it_cannot_do(client: Client, live: Live) -> None:
-    """At once where that is known, else as the status of the document."""
+    """Immediately if possible, otherwise in the status of the document."""
     for more in ({"output_format": "pdf"}, {"target_lang": "FR"}, {"source_lang": "FR"}):
         with pytest.raises(Exception, match="not supported"):
             client.translate_document_upload(
@@ -218,7 +218,7 @@ def test_deepl_refuses_what_it_cannot_do(client: Client, live: Live) -> None:
 
 
 def test_documents_have_limits(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their bytes, their number and their age; what is old is removed with its files."""
+    """Size, number and age are limited; old documents are removed with their files."""
     monkeypatch.setattr(documents, "SWEEP", 0.05)
     limits = RequestLimits(file=2000, files=2, file_seconds=600, body=4000)
     with serving(translator_folder, limits=limits) as live:
@@ -238,7 +238,7 @@ def test_documents_have_limits(translator_folder: Path, monkeypatch: pytest.Monk
 
 
 def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
-    """Piece by piece, while texts are answered; who leaves takes it along."""
+    """Its pieces wait for room while texts are answered; a disconnect removes it."""
     with serving(translator_folder, queue_tokens=120) as live:
         lines = [f"the cat {number} sees a dog" for number in range(40)]
         content = "\n".join(lines).encode()
@@ -261,7 +261,7 @@ def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
 def test_documents_survive_a_restart(
     translator_folder: Path, tmp_path: Path, expected: bytes
 ) -> None:
-    """What was not finished holds no end up, and begins again; documents alone are removed."""
+    """Unfinished documents do not delay the shutdown and start again; other files stay."""
     state = tmp_path / "state"
     with serving(translator_folder, state=state, shutdown_timeout=600.0) as live:
         gate = Gate(live, "en-zh")
@@ -287,7 +287,7 @@ def test_documents_survive_a_restart(
 def test_what_is_left_of_a_document_is_told_by_what_is_done(
     translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within its one piece, as soon as some of it is translated, and not before."""
+    """The remaining time is estimated within a piece once some of it is translated."""
     now = time()
     monkeypatch.setattr(documents, "time", lambda: now)
     with serving(translator_folder) as live:
@@ -299,7 +299,7 @@ def test_what_is_left_of_a_document_is_told_by_what_is_done(
         assert "seconds_remaining" not in answer
         assert live.post(f"{path}/result", key).headers["retry-after"] == "5"
         (job,) = live.service.queue.costs
-        job.translated, now = len(LINES[0]), now + 36  # of the 25 characters of two texts
+        job.translated, now = len(LINES[0]), now + 36  # of 25 characters in two texts
         assert live.post(path, key).json["seconds_remaining"] == 14
         assert live.post(f"{path}/result", key).headers["retry-after"] == "14"
         job.translated = 0
@@ -309,7 +309,7 @@ def test_what_is_left_of_a_document_is_told_by_what_is_done(
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    """With what to do."""
+    """An unsuitable state folder is refused with advice."""
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="name a folder of this server's own"):
         StateFolder(tmp_path / "file")
@@ -327,9 +327,9 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> None:
-    """Another key does not find them, even with the document's own; each has a share of places.
+    """Another API key cannot find them, even with the document's key; each key has a share.
 
-    A file that was translated needs no key but its address.
+    The address alone gives access to a translated file.
     """
     limits, keys = RequestLimits(files=8), ApiKeys(["mine", "yours"])
     with serving(translator_folder, limits=limits, keys=keys) as live:
@@ -349,7 +349,7 @@ def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> Non
 
 
 def test_documents_make_room(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was fetched goes first, then what has waited long; our own door needs no place."""
+    """Fetched documents go first, then old ones; our own API needs no place."""
     with serving(translator_folder, limits=RequestLimits(files=2)) as live:
         kept = live.service.store.all
         first, second = filed(live), filed(live)
@@ -367,7 +367,7 @@ def test_documents_make_room(translator_folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_terms_of_a_document_lie_beside_it(translator_folder: Path) -> None:
-    """Not in what is looked through; all columns count, and they go when it is translated."""
+    """Terms are in a file that is removed after translation; all their columns apply."""
     with serving(translator_folder) as live:
         gate = Gate(live, "en-zh")
         fields = {"tgt_lang": "zh", "glossary": "cat\t我\t\tcase"}

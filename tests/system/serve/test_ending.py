@@ -1,4 +1,4 @@
-"""The end of a server by a signal: what was accepted is answered, or it is told."""
+"""Shutdown on a signal: accepted requests are answered, or the client gets an error."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TRANSLATE = "/v1/translate"
 
 
 class Process:
-    """A server that was started by the command line."""
+    """A server that was started from the command line."""
 
     def __init__(self, running: Running, port: int) -> None:
         self.running = running
@@ -28,12 +28,12 @@ class Process:
         self.live = Live(None, port)  # type: ignore[arg-type] # which is in another process
 
     def end(self, number: int | None = None) -> Ended:
-        """Wait for its end, which a signal may bring."""
+        """Wait for the process to end, after sending a signal if one is given."""
         self.ended = True
         return self.running.end(number)
 
     def status(self, path: str = "/health/ready") -> int:
-        """The status of a path; 0 where nobody listens."""
+        """Return the status of a path; 0 if nothing listens."""
         try:
             return self.live.get(path).status
         except OSError:
@@ -44,9 +44,9 @@ class Process:
 def process(
     dragoman: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Process]:
-    """`dragoman serve`, ready, killed in the end: the parameter is what runs first, and options.
+    """A ready `dragoman serve`, killed at the end. The parameter is code to run first, and options.
 
-    In these {0} is a folder of the test's own, in which `tmp` is that for temporary files.
+    In the options, {0} is a folder of the test; its subfolder `tmp` contains temporary files.
     """
     first, *options = request.param
     patch, port = tmp_path / "patch.py", free_port()
@@ -65,11 +65,11 @@ def process(
 
 GRACE = "from dragoman.serve import server; server.GRACE = 20"
 SAME_SIGNAL = "from dragoman.serve import server; server.SAME_SIGNAL = {}"
-ROOM = ["--queue-tokens", str(10**7)]  # for what writes hundreds of tokens a text
+ROOM = ["--queue-tokens", str(10**7)]  # for translations of hundreds of tokens
 
 
 def test_what_was_accepted_is_answered_after_the_signal(translator_folder: Path) -> None:
-    """First it is not ready, then refuses, then answers what it has."""
+    """The server becomes unready, then refuses new requests, then answers accepted ones."""
     with serving(translator_folder, drain_delay=2.0, shutdown_timeout=60.0) as live:
         gate = Gate(live, "en-zh")
         calls = [in_background(partial(live.texts, ["the cat"] * 3)) for _ in range(4)]
@@ -91,7 +91,7 @@ def test_what_was_accepted_is_answered_after_the_signal(translator_folder: Path)
     "process", [[SAME_SIGNAL.format(0), *ROOM, "--shutdown-timeout", "60"]], indirect=True
 )
 def test_a_second_signal_ends_at_once(process: Process, tmp_path: Path) -> None:
-    """Whatever is not answered; what goes with the server goes."""
+    """Even with unanswered requests; temporary files are removed."""
     assert [*(tmp_path / "tmp").rglob("*.sqlite")]
     ask = {"text": ["the cat sees a dog"] * 50, "beam_size": 10}
     connection = process.live.begin(TRANSLATE, ask)
@@ -105,7 +105,7 @@ def test_a_second_signal_ends_at_once(process: Process, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("process", [[SAME_SIGNAL.format(60)]], indirect=True)
 def test_a_signal_that_comes_twice_is_one(process: Process) -> None:
-    """As `timeout` sends it: to the process, and to its group; a hangup is like the others."""
+    """`timeout` signals the process and then its group; SIGHUP counts like the others."""
     os.kill(process.running.pid, signal.SIGHUP)
     until(lambda: "draining" in process.running.said())
     assert process.end(signal.SIGTERM).code == 0
@@ -113,7 +113,7 @@ def test_a_signal_that_comes_twice_is_one(process: Process) -> None:
 
 @pytest.mark.parametrize("process", [[GRACE, *ROOM, "--shutdown-timeout", "20.5"]], indirect=True)
 def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
-    """The rest is told so, and the exit code says that something was lost."""
+    """The remaining requests get an error, and the exit code reports the loss."""
 
     def ask() -> Answered:
         lines = ["the cat sees a dog"] * 200
@@ -132,7 +132,7 @@ def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
 def test_a_server_that_ends_by_itself_says_why_in_its_log(
     dragoman: CommandLine, translator_folder: Path, tmp_path: Path, quiet: list[str]
 ) -> None:
-    """Each line is JSON; without a log, it is a sentence."""
+    """Each log line is JSON; without a log, the reason is a sentence."""
     damaged = copytree(translator_folder, tmp_path / "damaged")
     (damaged / "model.safetensors").write_bytes(b"")
     ended = dragoman.run(*quiet, "serve", damaged, "--port", free_port())
@@ -154,7 +154,7 @@ Translator.courses = lambda *given: time.sleep(600) or courses(*given)
 
 @pytest.mark.parametrize("process", [[PRICING, "--shutdown-timeout", "1.5"]], indirect=True)
 def test_what_a_thread_computes_does_not_hold_up_the_end(process: Process) -> None:
-    """A request that is still priced when time is up is told so, in our words."""
+    """A request that is still being priced when time is up gets an error of ours."""
     asked = {"text": ["the cat " * 100], "target_lang": "ZH"}
     call = in_background(partial(process.live.post, "/v2/translate", asked))
     until(lambda: process.live.counted("dragoman_queue_requests") == 1)
@@ -165,7 +165,7 @@ def test_what_a_thread_computes_does_not_hold_up_the_end(process: Process) -> No
 
 @pytest.mark.parametrize("process", [[""]], indirect=True)
 def test_ctrl_c_ends_an_idle_server(process: Process) -> None:
-    """As other commands: with 130."""
+    """The exit code is 130, as for other commands."""
     ended = process.end(signal.SIGINT)
     assert (ended.code, "Traceback" in ended.said) == (130, False)
 
@@ -173,7 +173,7 @@ def test_ctrl_c_ends_an_idle_server(process: Process) -> None:
 def test_documents_that_were_accepted_are_translated_after_the_signal(
     translator_folder: Path,
 ) -> None:
-    """Those in work, and those behind them, which can be fetched; no more are accepted."""
+    """Current and queued documents are translated and can be fetched; new ones are refused."""
     with serving(translator_folder, shutdown_timeout=60.0) as live:
         gate = Gate(live, "en-zh")
         ours = in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}))
@@ -197,7 +197,7 @@ def test_documents_that_were_accepted_are_translated_after_the_signal(
 def test_documents_that_are_lost_are_told(
     translator_folder: Path, tmp_path: Path, state: str | None
 ) -> None:
-    """With a folder that is the one for which a client waits; others go on with the next server."""
+    """With a state folder, only the awaited document is lost; the next server has the others."""
     folder = None if state is None else tmp_path / state
     with serving(translator_folder, state=folder, shutdown_timeout=1.5) as live:
         gate = Gate(live, "en-zh")
@@ -217,7 +217,7 @@ def test_documents_that_are_lost_are_told(
 def test_what_goes_with_the_server_may_be_fetched_until_time_is_up(
     translator_folder: Path, tmp_path: Path, unfetched: int
 ) -> None:
-    """What was fetched, and what the next server has, holds nothing up; it is no loss."""
+    """Documents that were fetched, or are left to the next server, do not delay the shutdown."""
     state, seconds = (None, 2.5) if unfetched else (tmp_path, 600.0)
     with serving(translator_folder, state=state, shutdown_timeout=seconds) as live:
         fetched, left = filed(live), filed(live)
@@ -235,7 +235,7 @@ def test_what_goes_with_the_server_may_be_fetched_until_time_is_up(
 def test_what_goes_with_the_server_goes_however_short_the_time(
     process: Process, tmp_path: Path
 ) -> None:
-    """The folder of documents, which would stay on the disk with their texts."""
+    """The temporary folder would otherwise stay on the disk with users' texts."""
     uploaded(process.live)
     assert [*(tmp_path / "tmp").rglob("*.sqlite")]
     process.end(signal.SIGTERM)

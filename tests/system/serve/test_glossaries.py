@@ -1,4 +1,4 @@
-"""Glossaries through the doors of DeepL, by its client, and ours."""
+"""Glossaries through DeepL's API, with its client, and through ours."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -27,7 +27,7 @@ def live(translator_folder: Path) -> Iterator[Live]:
 
 
 def test_glossaries_of_a_pair(client: Client) -> None:
-    """Made, listed, read, used and deleted."""
+    """They can be created, listed, read, used and deleted."""
     made = client.create_glossary("ours", "EN", "ZH", TERMS)
     assert (made.name, made.ready, made.entry_count) == ("ours", True, 2)
     assert [one.glossary_id for one in client.list_glossaries()] == [made.glossary_id]
@@ -47,7 +47,7 @@ def test_glossaries_of_a_pair(client: Client) -> None:
 
 
 def test_glossaries_of_several_pairs(client: Client) -> None:
-    """Made, changed by dictionaries, and used."""
+    """They can be created, changed by dictionary, and used."""
     dictionary = deepl.api_data.MultilingualGlossaryDictionaryEntries("EN", "ZH", TERMS)
     made = client.create_multilingual_glossary("ours", [dictionary])
     more = deepl.api_data.MultilingualGlossaryDictionaryEntries(
@@ -75,7 +75,7 @@ def test_glossaries_of_several_pairs(client: Client) -> None:
 
 
 def create(live: Live, entries: str, more: dict[str, Any] | None = None) -> Answered:
-    """Make a glossary."""
+    """Create a glossary."""
     ask = {"name": "a", "source_lang": "en", "target_lang": "zh", "entries": entries}
     return live.post("/v2/glossaries", ask | {"entries_format": "tsv"} | (more or {}))
 
@@ -92,14 +92,14 @@ def create(live: Live, entries: str, more: dict[str, Any] | None = None) -> Answ
     ],
 )
 def test_what_cannot_be_a_glossary_is_refused(live: Live, entries: str, what: str) -> None:
-    """With the line."""
+    """The error names the line."""
     refused = create(live, entries)
     assert refused.status == 400
     assert what in refused.json["message"]
 
 
 def test_other_refusals(live: Live) -> None:
-    """A pair that no model has, a format, a missing name, and too many glossaries."""
+    """An unserved pair, a wrong format, a missing name and too many glossaries are refused."""
     for wrong in ({"target_lang": "de"}, {"source_lang": ""}, {"target_lang": "zh en"}):
         assert create(live, "a\tb", wrong).status == 400
     methods = live.send("OPTIONS", "/v3/glossaries/a").headers["allow"].split(", ")
@@ -117,7 +117,7 @@ def test_other_refusals(live: Live) -> None:
 
 
 def test_a_pair_has_one_dictionary(live: Live) -> None:
-    """Of two that differ in a region alone none is lost: both are refused, new or added."""
+    """Two that differ only in a region are both refused, in a new glossary or a change."""
     twice = [
         {"source_lang": code, "target_lang": "zh", "entries": entries}
         for code, entries in (("en", "cat\t我"), ("en-US", "dog\t习"))
@@ -133,7 +133,7 @@ def test_a_pair_has_one_dictionary(live: Live) -> None:
 
 
 def test_our_own_door_takes_terms_along(live: Live) -> None:
-    """With each request; what became of them is told."""
+    """A request may contain terms, and the answer reports their use."""
     ask = {"text": ["the cat sees a dog", "a tree"], "glossary": {"cat": "我", "dog": "dog"}}
     first, second = live.post("/v1/translate", ask).json["translations"]
     assert "我" in first["text"]
@@ -143,7 +143,7 @@ def test_our_own_door_takes_terms_along(live: Live) -> None:
 
 
 def test_glossaries_survive_a_kill(translator_folder: Path, tmp_path: Path) -> None:
-    """What was answered is on the disk, of which a `kill -9` leaves what a copy has."""
+    """Confirmed glossaries are on the disk; a copy stands in for what `kill -9` leaves."""
     with serving(translator_folder, state=tmp_path / "state") as live:
         made = create(live, "cat\t我").json
         copytree(tmp_path / "state", tmp_path / "left")
@@ -152,7 +152,7 @@ def test_glossaries_survive_a_kill(translator_folder: Path, tmp_path: Path) -> N
 
 
 def test_glossaries_are_of_the_key_that_made_them(translator_folder: Path) -> None:
-    """Another key sees none of it; what is stored does not tell the key; each has a share."""
+    """Another key cannot see them; the key itself is not stored; each key has a share."""
     limits, keys = RequestLimits(glossaries=8), ApiKeys(["mine", "yours"])
     with serving(translator_folder, limits=limits, keys=keys) as live:
         mine, yours = ({"authorization": f"DeepL-Auth-Key {key}"} for key in ("mine", "yours"))
@@ -173,7 +173,7 @@ def test_glossaries_are_of_the_key_that_made_them(translator_folder: Path) -> No
 
 
 def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as the glossary is the same; not too many are held."""
+    """Built glossaries are reused until they change; only a limited number is cached."""
     made = Mock(wraps=glossaries.united)
     monkeypatch.setattr(glossaries, "united", made)
     names = [create(live, "cat\t我").json["glossary_id"] for _ in range(2)]
@@ -197,7 +197,7 @@ def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) 
 def test_of_several_glossaries_the_first_has_the_word(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever letters they are written in; together they have no more terms than one may."""
+    """Regardless of case; the limit on terms applies to all of them together."""
     names = [create(live, entry).json["glossary_id"] for entry in ("Cat\t我", "cat\t习\ndog\t习")]
     told = {"text": ["the cat"], "source_lang": "EN", "target_lang": "ZH"}
     for both, term in ((names, "我"), (names[::-1], "习")):
@@ -208,7 +208,7 @@ def test_of_several_glossaries_the_first_has_the_word(
 
 
 def test_terms_that_differ_in_capitals_are_refused_when_they_are_stored(live: Live) -> None:
-    """Not at each translation."""
+    """Not only later, at each translation."""
     name = create(live, "cat\t我").json["glossary_id"]
     more = {"source_lang": "en", "target_lang": "zh", "entries": "Cat\t习", "entries_format": "tsv"}
     refused = live.post(f"/v3/glossaries/{name}", {"dictionaries": [more]}, method="PATCH")
@@ -220,14 +220,14 @@ def test_terms_that_differ_in_capitals_are_refused_when_they_are_stored(live: Li
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Held:
-    """The reading of terms."""
+    """The parsing of terms, held back."""
     held = Held(deepl_glossaries.checked)
     monkeypatch.setattr(deepl_glossaries, "checked", held)
     return held
 
 
 def many(first: int) -> dict[str, str]:
-    """Terms that are read in a thread."""
+    """Return a dictionary large enough to be parsed in a thread."""
     entries = "\n".join(f"{number}\t我" for number in range(first, first + 200))
     return {"source_lang": "en", "target_lang": "zh", "entries": entries}
 
@@ -238,7 +238,7 @@ def change(live: Live, name: str, first: int) -> Answered:
 
 
 def test_changes_at_once_are_all_kept(live: Live, reading: Held) -> None:
-    """Each adds to what the others have added; no more are made than may be."""
+    """Concurrent changes accumulate; concurrent creation respects the limit."""
     reading.go_on.set()
     name = create(live, "cat\t我").json["glossary_id"]
     reading.go_on.clear()
@@ -255,7 +255,7 @@ def test_changes_at_once_are_all_kept(live: Live, reading: Held) -> None:
 
 
 def test_a_glossary_that_was_deleted_stays_so(live: Live, reading: Held) -> None:
-    """Also where a change to it is being read."""
+    """Even while a change to it is being parsed."""
     reading.go_on.set()
     name = create(live, "cat\t我").json["glossary_id"]
     reading.go_on.clear()

@@ -1,4 +1,4 @@
-"""Requests that nobody means well with: each is refused in our words, and nothing hangs."""
+"""Hostile requests: each is refused with an error of ours, and nothing hangs."""
 
 import json
 import re
@@ -57,7 +57,7 @@ BAD_JSON = {
 
 @pytest.mark.parametrize("body", BAD_JSON.values(), ids=BAD_JSON)
 def test_a_bad_body_is_refused(live: Live, body: bytes) -> None:
-    """With what is wrong, where, and what to do, and without a word of Python."""
+    """The error says what is wrong, where, and what to do, without a traceback."""
     answer = live.post("/v1/translate", body)
     assert 400 <= answer.status < 500
     error = answer.json["error"]
@@ -82,12 +82,12 @@ GOOD_TEXTS = [
 
 
 def test_any_text_is_answered(live: Live) -> None:
-    """As text: special tokens in it are none."""
+    """Special tokens in a text are plain text."""
     assert len(live.texts(GOOD_TEXTS, {"beam_size": 1, "retry": False})) == len(GOOD_TEXTS)
 
 
 def test_other_requests_are_refused(live: Live) -> None:
-    """By their path, method, type and size."""
+    """A wrong path, method, content type or size is refused."""
     assert live.get("/v1/nothing").status == 404
     wrong = live.get("/v1/translate")
     assert (wrong.status, wrong.headers["allow"]) == (405, "POST")
@@ -124,7 +124,7 @@ def test_other_requests_are_refused(live: Live) -> None:
     ],
 )
 def test_what_is_no_proper_request_is_refused(live: Live, sent: bytes) -> None:
-    """The connection is closed, with a status of ours."""
+    """The connection is closed after a 4xx status."""
     with live.raw() as raw:
         raw.sendall(sent)
         found = b""
@@ -134,7 +134,7 @@ def test_what_is_no_proper_request_is_refused(live: Live, sent: bytes) -> None:
 
 
 def test_other_proper_requests_are_answered(live: Live) -> None:
-    """HEAD, a body in chunks without a length, hosts of any name; OPTIONS lists methods."""
+    """HEAD, OPTIONS, chunked bodies and any host name work; unsupported encodings get 415."""
     assert live.send("HEAD", "/v1/models").body == b""
     allowed = live.send("OPTIONS", "/v1/models").headers["allow"]
     assert sorted(allowed.split(", ")) == ["GET", "HEAD"]
@@ -158,7 +158,7 @@ def test_other_proper_requests_are_answered(live: Live) -> None:
 
 @pytest.mark.parametrize("sent", [b"x: y\r\n" * 10_000, b"x" * 65_536], ids=["many", "one"])
 def test_headers_after_a_body_cost_no_memory(live: Live, sent: bytes) -> None:
-    """An endless tail ends the connection."""
+    """Endless trailers close the connection."""
     with live.raw() as raw, suppress(ConnectionError):
         raw.sendall(b"GET /health/live HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
         raw.sendall(b"0\r\nx: ")
@@ -169,7 +169,7 @@ def test_headers_after_a_body_cost_no_memory(live: Live, sent: bytes) -> None:
 
 
 def test_slow_clients_are_not_waited_for(translator_folder: Path) -> None:
-    """Headers, or a body, that do not arrive; a half-sent body; and a reader that does not read."""
+    """Missing headers, missing or partial bodies, and clients that do not read time out."""
     limits = RequestLimits(read_seconds=0.3, write_seconds=0.3)
     with serving(translator_folder, limits=limits) as live:
         head = (
@@ -195,14 +195,14 @@ def test_slow_clients_are_not_waited_for(translator_folder: Path) -> None:
         with live.raw() as unread:
             unread.setsockopt(1, 8, 4096)
             unread.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 200)
-            sleep(1)  # longer than it is waited for
+            sleep(1)  # longer than `write_seconds`
         assert live.texts(["the cat"])
         assert '"level": "error"' not in live.log.getvalue()
         until(lambda: live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') >= 1)
 
 
 def test_there_are_only_so_many_connections(translator_folder: Path) -> None:
-    """One more is told so, and closed."""
+    """A further connection gets 503 and is closed."""
     with serving(translator_folder, limits=RequestLimits(connections=3)) as live:
         open_ones = [live.raw() for _ in range(3)]
         with live.raw() as more:
@@ -213,7 +213,7 @@ def test_there_are_only_so_many_connections(translator_folder: Path) -> None:
 
 
 def test_bodies_that_arrive_have_a_bound_together(translator_folder: Path) -> None:
-    """Of clients whose key is not known half of it; small ones have always room."""
+    """Half of it for clients without a known key; small bodies are always accepted."""
     limits, keys = RequestLimits(file=100_000, body=80_000), ApiKeys(["k"])
     content = b"the cat " + b"\n" * 90_000
     whole, headers = form(PAIR, content)
@@ -238,14 +238,14 @@ def test_bodies_that_arrive_have_a_bound_together(translator_folder: Path) -> No
 
 
 def test_a_stranger_s_page_gets_nothing(live: Live) -> None:
-    """By no door of those that have something; in the words of each."""
+    """All APIs with content refuse it, in the format of each dialect."""
     evil = {"host": "evil.example:8000"}
     for path in ("/v1/models", "/metrics", "/languages", "/v2/glossaries", "/"):
         refused = live.get(path, evil)
         assert refused.status == 403
         assert b"--host-name evil.example " in refused.body
     assert live.get("/v2/glossaries", evil).json["message"]
-    for path in ("/health", "/health/live"):  # for which monitors ask by any name
+    for path in ("/health", "/health/live"):  # monitors request these by any name
         assert live.get(path, evil).status == 200
     page = {"origin": "https://evil.example", "content-type": "application/x-www-form-urlencoded"}
     refused = live.send("POST", "/v2/glossaries", b"name=x", page)
@@ -253,7 +253,7 @@ def test_a_stranger_s_page_gets_nothing(live: Live) -> None:
 
 
 def test_the_page_has_words_of_its_own_for_usual_refusals(live: Live) -> None:
-    """It knows them by what the server says."""
+    """The page recognizes them by the server's messages."""
     page = Path(serve.__file__).with_name("page")
     known = dict(re.findall("^  (\\w+): /(.+)/,$", (page / "server.js").read_text("utf-8"), re.M))
     translate = partial(live.post, "/v1/translate")

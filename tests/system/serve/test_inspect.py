@@ -1,4 +1,4 @@
-"""What a model does with a text, over HTTP."""
+"""Inspection of what a model does with a text, over HTTP."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ INSPECT = "/v1/inspect"
 
 
 def test_an_inspection_is_that_of_the_command_line(live: Live, translator_folder: Path) -> None:
-    """The same numbers; the model by its name, not by its place on the server's disk."""
+    """The numbers are the same; the model has its name instead of its path on the server."""
     answer = live.post(INSPECT, {"text": "the cat sees", "tgt_lang": "zh"})
     assert answer.status == 200
     expected = inspect_folder(
@@ -31,7 +31,7 @@ def test_an_inspection_is_that_of_the_command_line(live: Live, translator_folder
 def test_a_folder_that_has_changed_is_not_read_again(
     translator_folder: Path, tmp_path: Path
 ) -> None:
-    """One server would answer by two models. Its operator is told, and the client whom to tell."""
+    """Otherwise one server would answer with two models. The operator and the client are told."""
     folder = copytree(translator_folder, tmp_path / "m")
     asks = (INSPECT, {"text": "the cat"}), ("/v1/score", {"src": "the cat", "tgt": "我"})
 
@@ -61,7 +61,7 @@ def test_a_folder_that_has_changed_is_not_read_again(
 
 
 def test_what_cannot_be_looked_into_is_refused(translator_folder: Path) -> None:
-    """A text that is too long, or none; another pair; a large model; one of many languages."""
+    """Long or missing texts, other pairs, and large or multilingual models are refused."""
     with serving(translator_folder) as live:
         for wrong in ({}, {"text": "a " * 5000}, {"text": "a", "tgt_lang": "de"}, {"text": ["a"]}):
             assert live.post(INSPECT, wrong).status == 400

@@ -1,4 +1,4 @@
-"""Languages at every door: a text in its target's is given back, one in two scripts is two."""
+"""Languages in every API: texts already in the target stay, and each script is a language."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ LATIN, CYRILLIC = "Ovo je rečenica na srpskom jeziku.", "Ово је речен
 
 @pytest.fixture(scope="module")
 def several(several_folder: Path) -> Iterator[Live]:
-    """A server of a model of several languages."""
+    """A server with a multilingual model."""
     with serving(several_folder) as live:
         yield live
 
@@ -26,7 +26,7 @@ def several(several_folder: Path) -> Iterator[Live]:
 @pytest.mark.parametrize("kind", ["text", "html"])
 @pytest.mark.parametrize("source", ["en", "auto"])
 def test_libretranslate_gives_it_back(several: Live, source: str, kind: str) -> None:
-    """Whether its language is given or detected; another text is translated."""
+    """Whether the source is given or detected; for another target, the text is translated."""
     asked = {"source": source, "target": "en", "format": kind}
     answer = several.post("/translate", asked | {"q": [ENGLISH], "alternatives": 1}).json
     assert (answer["translatedText"], answer["alternatives"]) == ([ENGLISH], [[]])
@@ -36,7 +36,7 @@ def test_libretranslate_gives_it_back(several: Live, source: str, kind: str) -> 
 
 @pytest.mark.parametrize("more", [{}, {"tag_handling": "xml"}])
 def test_deepl_gives_back_each_text_of_its_own(several: Live, more: dict[str, str]) -> None:
-    """By the language that is detected in it, or given for all."""
+    """By the language detected in each text, or given for all."""
     asked = {"text": [ENGLISH, CHINESE], "target_lang": "EN-GB", "show_billed_characters": True}
     kept, translated = several.post("/v2/translate", asked | more).json["translations"]
     assert (kept["text"], kept["detected_source_language"]) == (ENGLISH, "EN")
@@ -47,7 +47,7 @@ def test_deepl_gives_back_each_text_of_its_own(several: Live, more: dict[str, st
 
 
 def test_a_text_in_what_is_only_written_is_given_back(live: Live) -> None:
-    """By a server that reads English alone."""
+    """Even by a server that reads only English."""
     asked = {"text": [ENGLISH, CHINESE], "target_lang": "ZH"}
     translated, kept = live.post("/v2/translate", asked).json["translations"]
     assert (kept["text"], kept["detected_source_language"]) == (CHINESE, "ZH")
@@ -57,7 +57,7 @@ def test_a_text_in_what_is_only_written_is_given_back(live: Live) -> None:
 
 
 def test_a_document_is_given_back(several: Live) -> None:
-    """Byte for byte, and counts nowhere; by our own API where its language is detected."""
+    """It is returned byte for byte and not counted; in our own API if its language is detected."""
     content, used = ENGLISH.encode(), several.service.characters
     detected = sent(several, "/v1/documents", {"tgt_lang": "en"}, content)
     assert (detected.status, detected.body) == (200, content)
@@ -73,7 +73,7 @@ def test_a_document_is_given_back(several: Live) -> None:
 
 
 def test_a_document_needs_a_target_that_a_model_writes(live: Live) -> None:
-    """By the doors that say so before its language is detected; texts and another do not."""
+    """In the APIs that check it before detection; LibreTranslate's, and texts, do not need it."""
     content, text = ENGLISH.encode(), {"text": [ENGLISH], "target_lang": "EN"}
     assert sent(live, "/v2/document", {"target_lang": "EN"}, content).status == 400
     assert sent(live, "/v1/documents", {"tgt_lang": "en"}, content).status == 400
@@ -87,7 +87,7 @@ def test_a_document_needs_a_target_that_a_model_writes(live: Live) -> None:
 def test_another_script_than_a_model_writes_is_read(
     several: Live, source: str, target: str
 ) -> None:
-    """A traditional text is Chinese, though a Chinese one need not be traditional."""
+    """Traditional Chinese is Chinese, but Chinese need not be traditional."""
     answer = several.post("/translate", {"q": CHINESE, "source": source, "target": target}).json
     assert (answer["translatedText"] == CHINESE) == (target == "zh")
 
@@ -101,7 +101,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("/translate", {"source": "auto", "target": "zh", "q": POLISH}, SEEMS),
     ("/v2/translate", {"target_lang": "ZH", "text": [POLISH]}, SEEMS),
 ]
-for code in ("zt", "zh-TW", "ZH-HANT", "zho_Hant"):  # instead of simplified Chinese for it
+for code in ("zt", "zh-TW", "ZH-HANT", "zho_Hant"):  # instead of answering in simplified Chinese
     REFUSED += [
         ("/translate", {"source": "en", "target": code}, f"{code} is not supported"),
         ("/v2/translate", {"source_lang": "EN", "target_lang": code}, "'target_lang'"),
@@ -113,7 +113,7 @@ for code in ("zt", "zh-TW", "ZH-HANT", "zho_Hant"):  # instead of simplified Chi
 def test_a_pair_that_no_model_has_is_refused(
     several: Live, path: str, ask: dict[str, Any], why: str
 ) -> None:
-    """By every door in its words, also where the text would stay as it is."""
+    """Every API refuses it in its own words, even if the text would stay unchanged."""
     name = "q" if path == "/translate" else "text"
     answer = several.post(path, {name: [ENGLISH]} | ask)
     assert (answer.status, why in answer.body.decode()) == (400, True)
@@ -130,13 +130,13 @@ def test_a_pair_that_no_model_has_is_refused(
 def test_so_is_that_of_a_document(
     several: Live, path: str, fields: dict[str, str], content: str, why: str
 ) -> None:
-    """Instead of being passed off as one of the models' languages."""
+    """It is not taken for one of the models' languages instead."""
     answer = sent(several, path, fields, content.encode())
     assert (answer.status, why in answer.body.decode()) == (400, True)
 
 
 def test_what_is_only_written_is_named_where_it_is_told_by_the_text(live: Live) -> None:
-    """With the languages that are read, and nothing about the target."""
+    """The error lists the languages that are read, and says nothing about the target."""
     answer = live.post("/translate", {"q": CHINESE, "source": "auto", "target": "en"})
     sentence = "The text seems to be in Chinese (simplified) (zh-Hans), which is not available as "
     assert answer.json == {"error": f"{sentence}a source language. Available: en."}
@@ -145,7 +145,7 @@ def test_what_is_only_written_is_named_where_it_is_told_by_the_text(live: Live) 
 
 
 def test_a_quotation_that_no_model_reads_stays_among_texts(several: Live) -> None:
-    """It is named, and refuses nothing for the others of its request."""
+    """Its language is reported, and the other texts of the request are translated."""
     form = {"text": [ENGLISH, POLISH], "target_lang": "ZH"}
     english, polish = several.post("/v2/translate", form).json["translations"]
     assert (english["detected_source_language"], english["text"] != ENGLISH) == ("EN", True)
@@ -157,14 +157,14 @@ def test_a_quotation_that_no_model_reads_stays_among_texts(several: Live) -> Non
 
 @pytest.fixture(scope="module")
 def scripts(scripts_folder: Path) -> Iterator[Live]:
-    """A server of one model that writes both."""
+    """A server with one model that writes both."""
     with serving(scripts_folder) as live:
         yield live
 
 
 @pytest.mark.parametrize("code", ["sr_Latn", "SR-LATN", "sr-Latn-RS", "srp_Latn"])
 def test_a_script_is_asked_for_in_any_form(scripts: Live, code: str) -> None:
-    """At each door; the other one is another."""
+    """Every API understands each form of the code, and distinguishes the scripts."""
     service = scripts.service
     for asked, written in (code, "sr-Latn"), (code.lower().replace("latn", "Cyrl"), "sr-Cyrl"):
         for chosen in (
@@ -177,7 +177,7 @@ def test_a_script_is_asked_for_in_any_form(scripts: Live, code: str) -> None:
 
 
 def test_a_language_without_its_script_is_refused(scripts: Live) -> None:
-    """With both of them, wherever it stands."""
+    """The error lists both scripts, whether it is the source or the target."""
     both = "Serbian (sr) is written in several scripts here. Say which: sr-Cyrl, sr-Latn."
     for src, tgt, where in ("en", "sr", "tgt_lang"), ("sr", "en", "src_lang"):
         own = scripts.post("/v1/translate", {"text": ENGLISH, "src_lang": src, "tgt_lang": tgt})
@@ -189,7 +189,7 @@ def test_a_language_without_its_script_is_refused(scripts: Live) -> None:
 
 
 def test_lists_show_both(scripts: Live) -> None:
-    """And what is written in one of them is told from the other."""
+    """Both scripts are listed, and detection distinguishes them."""
     libre = {one["code"]: one["name"] for one in scripts.get("/languages").json}
     assert libre == {
         "en": "English",

@@ -1,4 +1,4 @@
-"""LibreTranslate's clients: its own, and requests as Weblate, Subtitle Edit and its page send."""
+"""LibreTranslate's clients: its own, and requests like those of Weblate and Subtitle Edit."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ TEXT = "the cat sees a dog"
 
 @pytest.fixture(scope="module")
 def alone(translator_folder: Path) -> Translator:
-    """What the server answers by."""
+    """The server's translator, used directly."""
     return Translator.load(translator_folder)
 
 
@@ -31,7 +31,7 @@ def posted(live: Live, fields: dict[str, Any], path: str = "/translate") -> Answ
 
 
 def translated(live: Live, ask: dict[str, Any]) -> Any:  # noqa: ANN401 -- JSON
-    """The answer to JSON."""
+    """Post JSON, and return the answer."""
     answer = live.post("/translate", PAIR | ask)
     assert answer.status == 200, answer.body
     return answer.json
@@ -39,7 +39,7 @@ def translated(live: Live, ask: dict[str, Any]) -> Any:  # noqa: ANN401 -- JSON
 
 @needs_independent_translations
 def test_the_clients_of_python_work(live: Live, alone: Translator) -> None:
-    """`libretranslatepy`, with the address of this server."""
+    """`libretranslatepy` works when pointed at this server."""
     client = pytest.importorskip("libretranslatepy").LibreTranslateAPI(
         f"http://127.0.0.1:{live.port}"
     )
@@ -52,7 +52,7 @@ def test_the_clients_of_python_work(live: Live, alone: Translator) -> None:
 
 @needs_independent_translations
 def test_weblate_translates_a_batch(live: Live, alone: Translator) -> None:
-    """As many texts as were sent, as JSON; older releases send a form, with an empty key."""
+    """JSON returns as many texts as were sent; older releases send a form with an empty key."""
     texts = [TEXT, "a house", "😀", "", "我喜欢学习"]
     answer = translated(live, {"api_key": "", "q": texts, "target": "zh-Hans"})
     expected = [one.text for one in alone.translate(texts)]
@@ -62,7 +62,7 @@ def test_weblate_translates_a_batch(live: Live, alone: Translator) -> None:
 
 
 def test_subtitle_edit_reads_the_first_text(live: Live, alone: Translator) -> None:
-    """It writes its JSON by hand; a subtitle has several lines."""
+    """It builds its JSON by hand, and a subtitle has several lines."""
     body = '{"q": "' + TEXT + '\\n- a tree", "source": "en", "target": "zh"}'
     headers = {"accept": "application/json", "content-type": "application/json; charset=utf-8"}
     answer = live.send("POST", "/translate", body.encode(), headers)
@@ -71,7 +71,7 @@ def test_subtitle_edit_reads_the_first_text(live: Live, alone: Translator) -> No
 
 
 def test_its_page_sends_multipart(live: Live, alone: Translator) -> None:
-    """Line ends of a form are CR LF; white space around lines stays."""
+    """Lines in a form end with CR LF; white space around lines is preserved."""
     fields = {"q": f"  {TEXT}\r\n\r\n\ta house \r\n", "format": "text", "alternatives": "0"} | PAIR
     body, headers = form(fields)
     headers["content-type"] += "; charset=punycode"
@@ -81,7 +81,7 @@ def test_its_page_sends_multipart(live: Live, alone: Translator) -> None:
 
 
 def test_alternatives_and_detection(live: Live) -> None:
-    """Lists for a batch; a language only where it was to be detected."""
+    """A batch gives lists; a language is returned only if it was to be detected."""
     answer = translated(live, {"q": TEXT, "source": "auto", "alternatives": 2})
     assert answer["detectedLanguage"] == {"confidence": 100.0, "language": "en"}
     assert len(answer["alternatives"]) <= 2
@@ -121,14 +121,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_are_those_of_libretranslate(live: Live, name: str) -> None:
-    """Their texts, in the order of their checks."""
+    """Their texts, and the order of the checks, are LibreTranslate's."""
     ask, error = REFUSED[name]
     answer = live.post("/translate", {"q": "a"} | PAIR | ask)
     assert (answer.status, answer.json) == (400, {"error": error})
 
 
 def test_other_answers(live: Live) -> None:
-    """Settings, health, and what is switched off."""
+    """Settings, health, invalid requests and disabled features."""
     assert live.post("/translate", [PAIR]).json == {"error": "Invalid JSON format"}
     assert live.post("/translate", b"{").json == {"error": "Invalid JSON format"}
     assert posted(live, {}, "/detect").json == {"error": "Invalid request: missing q parameter"}
@@ -145,7 +145,7 @@ def test_other_answers(live: Live) -> None:
 
 
 def test_the_key_is_a_field(translator_folder: Path) -> None:
-    """Missing it is 400, a wrong one 403; languages can be asked for without."""
+    """A missing key gives 400, and a wrong one 403; listing languages needs none."""
     with serving(translator_folder, keys=ApiKeys(["k"])) as live:
         for key, status in ("", 400), ("x", 403), ("k", 200):
             fields = {"q": "a", "api_key": key} | PAIR
@@ -158,7 +158,7 @@ def test_the_key_is_a_field(translator_folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """A server of two pairs."""
+    """A server with two language pairs."""
     root = tmp_path_factory.mktemp("pairs")
     folders = [save_translator(root / name) for name in ("en-zh", "de-pt")]
     config = folders[1] / "config.json"
@@ -168,7 +168,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 
 def test_codes_of_several_pairs(pairs: Live) -> None:
-    """Both forms of a code are taken; a pair that no model has is named."""
+    """Both forms of a code are accepted; a pair that no model has is named."""
     listed = [(one["code"], one["targets"]) for one in pairs.get("/languages").json]
     assert listed == [("de", ["pt-BR"]), ("en", ["zh-Hans"])]
     for target in ("pb", "pt-BR", "PT", "pt_br"):
@@ -179,7 +179,7 @@ def test_codes_of_several_pairs(pairs: Live) -> None:
 
 
 def test_usage_counts_what_was_translated_once(pairs: Live) -> None:
-    """Each text, with its tags, whichever models and terms it needs and whichever door it takes."""
+    """Each text, tags included, is counted once, for any model, glossary and API."""
     terms = "\n".join(f"{number}\t我" for number in range(50))
     ask = {"name": "a", "source_lang": "en", "target_lang": "zh", "entries": terms}
     glossary = pairs.post("/v2/glossaries", ask).json["glossary_id"]
@@ -200,7 +200,7 @@ def test_usage_counts_what_was_translated_once(pairs: Live) -> None:
 
 
 def test_lines_have_a_limit(live: Live) -> None:
-    """They are translated one by one, as texts are."""
+    """Lines are translated individually, like texts."""
     asked = {"q": "a\n" * 10_001, "source": "en", "target": "zh"}
     answer = live.post("/translate", asked)
     assert answer.status == 413

@@ -1,4 +1,4 @@
-"""Texts with tags, through the doors of LibreTranslate, DeepL and our own."""
+"""Texts with tags, through the APIs of LibreTranslate and DeepL, and our own."""
 
 import re
 from typing import Any
@@ -15,12 +15,12 @@ PAIR = {"source": "en", "target": "zh"}
 
 
 def tags(text: str) -> list[str]:
-    """All tags of a text, in any order."""
+    """Return all tags of a text, sorted."""
     return sorted(re.findall(r"<[^>]*>", text))
 
 
 def test_html_of_libretranslate(live: Live) -> None:
-    """Its tags are those of the source, and what it had of entities is escaped."""
+    """The tags are those of the source, and special characters are escaped."""
     answer = live.post("/translate", PAIR | {"q": HTML, "format": "html", "alternatives": 1}).json
     assert tags(answer["translatedText"]) == tags(HTML)
     assert answer["alternatives"] == []
@@ -31,7 +31,7 @@ def test_html_of_libretranslate(live: Live) -> None:
 
 
 def test_our_own_door_reads_html_and_xml(live: Live) -> None:
-    """One answer a text; what has no meaning with tags is refused."""
+    """Each text has one answer; options that do not apply to tags are refused."""
     ask = {"text": [HTML, "the cat"], "format": "html"}
     answer = live.post("/v1/translate", ask).json["translations"]
     assert tags(answer[0]["text"]) == tags(HTML)
@@ -45,7 +45,7 @@ def test_our_own_door_reads_html_and_xml(live: Live) -> None:
 
 
 def test_flags_and_terms_of_texts_with_tags(live: Live) -> None:
-    """Of all segments of each text, as texts without tags have them."""
+    """They are collected from all segments of a text, and equal those without tags."""
     lines = ["the cat 7", "a dog"]
     ask: dict[str, Any] = {"glossary": {"cat": "我", "dog": "习"}}
     plain = live.post("/v1/translate", ask | {"text": lines}).json["translations"]
@@ -66,7 +66,7 @@ def test_flags_and_terms_of_texts_with_tags(live: Live) -> None:
 def test_links_are_found_with_the_translations(
     live: Live, more: dict[str, Any], times: int
 ) -> None:
-    """Where they are needed, and not by reading once more."""
+    """Alignments are computed only if needed, and without a second pass."""
     with patch.object(
         Translator, "aligning", autospec=True, side_effect=Translator.aligning
     ) as one:
@@ -79,11 +79,11 @@ XML = "<doc><t>the cat <i>sees</i> a dog</t><t>a <x>big house</x></t><m>the</m><
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_xml_of_deepl(client: Client, version: str) -> None:
-    """Well-formed again, what is ignored as it was, and the version is told."""
+    """The result is well-formed, ignored elements are unchanged, and characters are counted."""
     told = {"target_lang": "ZH", "tag_handling": "xml", "tag_handling_version": version}
     found = client.translate_text(XML, **told, ignore_tags=["x"])
     assert tags(found.text) == tags(XML)
-    check_xml(found.text.replace("\b", ""))  # which an untrained model writes
+    check_xml(found.text.replace("\b", ""))  # an untrained model writes it
     assert "<x>big house</x>" in found.text
     assert found.billed_characters == len(XML)
     page = client.translate_text(HTML, target_lang="ZH", tag_handling="html")
@@ -91,7 +91,7 @@ def test_xml_of_deepl(client: Client, version: str) -> None:
 
 
 def test_only_version_two_refuses_broken_xml(client: Client, live: Live) -> None:
-    """By their sentence; another kind of tags by the place."""
+    """With DeepL's message; an unknown kind of tags is refused by field."""
     told = {"target_lang": "ZH", "tag_handling": "xml"}
     for broken in ("<a>the cat", "<a>the</b>", "a & b", "<!DOCTYPE x><a/>", "&undefined;"):
         with pytest.raises(Exception, match="Tag handling parsing failed, please check input"):
@@ -104,7 +104,7 @@ def test_only_version_two_refuses_broken_xml(client: Client, live: Live) -> None
 
 
 def test_version_two_checks_what_it_gives_back(live: Live) -> None:
-    """A text that is in its target's language already is not translated, and checked."""
+    """A text already in the target language is not translated, but it is checked."""
     told = {"source_lang": "EN", "target_lang": "EN", "tag_handling": "xml"}
     broken, ours = {**told, "text": ["<a>b</a>", "<a>b"]}, {**told, "text": ["<a>b</a>"]}
     refused = live.post("/v2/translate", {**broken, "tag_handling_version": "v2"})
@@ -116,12 +116,12 @@ def test_version_two_checks_what_it_gives_back(live: Live) -> None:
 
 
 def sentences(text: str, **more: Any) -> list[str]:  # noqa: ANN401 -- of `in_xml`
-    """What is translated by itself."""
+    """Return the texts that are translated separately."""
     return [each.source.text for each in in_xml(text, **more).segments]
 
 
 def test_tags_split_sentences_as_they_are_told() -> None:
-    """By the outline, unless it is off; some always, some never."""
+    """The outline splits unless disabled; given tags always or never split."""
     assert outline_of(XML) == {"doc", "t", "m"}
     assert sentences(XML) == ["the cat sees a dog", "a big house", "the"]
     (whole,) = sentences(XML, outline=False)

@@ -1,4 +1,4 @@
-"""Requests of all dialects that were changed at random, against the application in this process."""
+"""Randomly mutated requests of all dialects against the application in this process."""
 
 import asyncio
 import json
@@ -22,9 +22,9 @@ from dragoman.serve.state import StoredDocument, StoredGlossary
 
 REQUESTS = int(os.environ.get("DRAGOMAN_FUZZ", "3000"))
 TOGETHER = 50
-"""Requests at a time."""
+"""Number of concurrent requests."""
 PATIENCE = 20.0
-"""Seconds in which each is answered."""
+"""Seconds within which each request must be answered."""
 
 JSON, FORM = b"application/json", b"application/x-www-form-urlencoded"
 PARTS = b"multipart/form-data; boundary=x"
@@ -41,7 +41,7 @@ Template = tuple[str, str, bytes, bytes]
 
 
 def in_json(path: str, content: object) -> Template:
-    """A request with JSON."""
+    """Return a request with a JSON body."""
     return "POST", path, JSON, json.dumps(content).encode()
 
 
@@ -111,7 +111,7 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", 
 
 
 def changed(draw: random.Random, body: bytes) -> bytes:
-    """A body with some bytes replaced, left out, doubled or put in."""
+    """Return a body with some bytes replaced, removed, doubled or inserted."""
     content = bytearray(body)
     for _ in range(draw.randint(0, 3)):
         place = draw.randrange(len(content) + 1)
@@ -129,7 +129,7 @@ def changed(draw: random.Random, body: bytes) -> bytes:
 
 
 def request(draw: random.Random) -> tuple[dict[str, Any], list[bytes]]:
-    """The scope of a request, and the pieces of its body."""
+    """Return the scope of a random request, and the pieces of its body."""
     method, path, kind, body = draw.choice(TEMPLATES)
     headers, query, body = {b"host": b"localhost", b"content-type": kind}, b"", changed(draw, body)
     match draw.randrange(10):
@@ -154,7 +154,7 @@ def request(draw: random.Random) -> tuple[dict[str, Any], list[bytes]]:
 
 
 def keep(service: Service) -> None:
-    """Let there be a document and a glossary by the name that the templates have for them."""
+    """Store the document and the glossary that the templates refer to."""
     document = StoredDocument(
         id="0",
         digest=sha256(b"0").hexdigest(),
@@ -172,7 +172,7 @@ def keep(service: Service) -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
-    """A translator and a model of dialogues, which read and write little."""
+    """A service with a translator and a chat model, and small limits."""
     root = tmp_path_factory.mktemp("mutations")
     folders = (save_translator(root / "en-zh"), save_chat_generator(root / "town"))
     limits = RequestLimits(characters=2000, tokens=64, body=60_000, read_seconds=5)
@@ -180,7 +180,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
 
 
 def test_no_request_fails_or_hangs(service: Service, capfd: pytest.CaptureFixture[str]) -> None:
-    """Each has an answer or a refusal in its time; nothing is logged as a failure."""
+    """Each request is answered or refused in time, and no failure is logged."""
     draw, app = random.Random(11), make_app(service)
     statuses: dict[int, int] = {}
 

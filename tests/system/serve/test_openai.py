@@ -1,4 +1,4 @@
-"""OpenAI's official client: decoders by their chat template, translators by their name."""
+"""OpenAI's official client: decoders with their chat template, and translators."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ CHAT = "/v1/chat/completions"
 
 @pytest.fixture(scope="module")
 def folders(translator_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A translator, a model of dialogues, one without a template, and an encoder."""
+    """A translator, a chat model, a decoder without a template, and an encoder."""
     root = tmp_path_factory.mktemp("chat")
     made = [save_chat_generator(root / "town"), save_generator(root / "plain")]
     return [translator_folder, *made, save_reader(root / "vectors", head=NoHead())]
@@ -37,27 +37,27 @@ def folders(translator_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def chatting(folders: list[Path]) -> Iterator[Live]:
-    """A server of them."""
+    """A server with these models."""
     with serving(*folders, keys=ApiKeys(["k"])) as live:
         yield live
 
 
 @pytest.fixture(scope="module")
 def client(chatting: Live) -> Client:
-    """Their client, with the address of this server."""
+    """OpenAI's client, pointed at this server."""
     return openai.OpenAI(
         base_url=f"http://127.0.0.1:{chatting.port}/v1", api_key="k", max_retries=0
     )
 
 
 def said(pieces: Any) -> str:  # noqa: ANN401 -- a stream
-    """The text of a stream."""
+    """Return the text of a stream."""
     return "".join(one.choices[0].delta.content or "" for one in pieces if one.choices)
 
 
 @needs_independent_rows
 def test_a_decoder_answers(client: Client, folders: list[Path]) -> None:
-    """As from Python, by the seed that is given; several answers differ."""
+    """With a seed, the answer is the same as from Python; several answers differ."""
     generator = dragoman.load(folders[1])
     options = dragoman.decoding.Decoding(seed=3, temperature=0.7, max_tokens=9)
     conversation = generator.chat(options)
@@ -79,7 +79,7 @@ def test_a_decoder_answers(client: Client, folders: list[Path]) -> None:
 
 
 def test_usage_counts_the_whole_prompt(client: Client, folders: list[Path]) -> None:
-    """What the template puts between the messages too, of a stream as well."""
+    """It includes what the template adds between messages, also for a stream."""
     generator = dragoman.load(folders[1])
     read = generator.asking(TURNS, generator.options).ids
     assert len(read) > sum(len(generator.tokenizer.encode(turn)) for turn in TURNS)
@@ -96,7 +96,7 @@ def test_usage_counts_the_whole_prompt(client: Client, folders: list[Path]) -> N
 @needs_independent_translations
 @pytest.mark.parametrize("name", ["en-zh", "en-zh:en-zh", "en-zh:eng_Latn-zho_Hans"])
 def test_a_translator_translates(client: Client, folders: list[Path], name: str) -> None:
-    """The last message, by the pair of its name."""
+    """It translates the last message, and its name may include the pair."""
     alone = dragoman.load(folders[0])
     content = [{"type": "text", "text": f"{TEXT}\n"}, {"type": "text", "text": "a house"}]
     ask = {"model": name, "messages": [*MESSAGES[:2], {"role": "user", "content": content}]}
@@ -110,11 +110,11 @@ def test_a_translator_translates(client: Client, folders: list[Path], name: str)
 
 
 def test_models_are_listed(client: Client) -> None:
-    """By the answer that is ours too."""
+    """Their client reads the same list as our own API returns."""
     listed = list(client.models.list())
     assert [one.id for one in listed] == ["en-zh", "town", "plain", "vectors"]
     assert [client.models.retrieve(one.id) for one in listed] == listed
-    for name in ("gpt-4o", "a/gpt-4o"):  # as models are called whose folders have one name
+    for name in ("gpt-4o", "a/gpt-4o"):  # like models with equal folder names
         with pytest.raises(openai.NotFoundError, match=f"No model is called {name}"):
             client.models.retrieve(name)
     with pytest.raises(openai.NotFoundError) as unknown:
@@ -124,7 +124,7 @@ def test_models_are_listed(client: Client) -> None:
 
 @pytest.mark.filterwarnings("ignore:1 text is longer")
 def test_texts_are_embedded(chatting: Live, client: Client, folders: list[Path]) -> None:
-    """Their client asks for base64, others for numbers; what is read is counted."""
+    """Base64, as their client requests, and numbers both work; input tokens are counted."""
     texts = ["the cat", "", " ".join([TEXT] * 30)]
     embedder = dragoman.load(folders[3])
     expected, limit = embedder.embed(texts), embedder.max_tokens
@@ -205,7 +205,7 @@ NEUTRAL: dict[str, Any] = {
 
 
 def test_what_changes_no_answer_is_taken(client: Client) -> None:
-    """Fields that clients send on their own, with the values that ask for nothing."""
+    """Fields that clients send by default, with neutral values, are accepted."""
     ask = {"model": "town", "messages": MESSAGES, "max_tokens": 3, "seed": 1}
     for name, value in [*NEUTRAL.items(), *((name, None) for name in NEUTRAL)]:
         answer = client.chat.completions.create(**ask | {name: value})
@@ -214,7 +214,7 @@ def test_what_changes_no_answer_is_taken(client: Client) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_are_of_their_form(chatting: Live, name: str, folders: list[Path]) -> None:
-    """A message, a type and a code; no path of a folder."""
+    """They have a message, a type, a parameter and a code, and contain no paths."""
     ask, status, what = REFUSED[name]
     headers = {"authorization": "Bearer k"}
     answer = chatting.post(CHAT, {"model": "town", "messages": MESSAGES} | ask, headers)
@@ -226,7 +226,7 @@ def test_refusals_are_of_their_form(chatting: Live, name: str, folders: list[Pat
 
 
 def test_a_model_of_several_pairs_needs_one(several_folder: Path) -> None:
-    """What is to be done is what this door takes, and so are the fields that it names."""
+    """The advice and the named fields are those of this API."""
     ask = {"model": "several", "messages": [{"role": "user", "content": TEXT}]}
     with serving(several_folder) as live:
         refused = live.post(CHAT, ask)
@@ -241,16 +241,16 @@ def test_a_model_of_several_pairs_needs_one(several_folder: Path) -> None:
 
 
 def test_a_library_that_panics_is_answered(folders: list[Path]) -> None:
-    """With a status before the first piece, and an event after it."""
+    """As a status before the first piece, and as an event after it."""
     headers = {"content-type": "application/json"}
     with serving(folders[1]) as live:
         generator, pieces = live.answering("town"), ["a"]
 
         class Panics:
-            """A text that grows by a piece, if there is one."""
+            """A text that grows by one piece and then panics."""
 
             def extend(self, _ids: object) -> str:
-                """Panic without pieces."""
+                """Return the next piece; panic if there is none."""
                 if not pieces:
                     raise PanicException("index out of bounds")
                 return pieces.pop()
@@ -265,7 +265,7 @@ def test_a_library_that_panics_is_answered(folders: list[Path]) -> None:
 
 
 def test_an_endpoint_that_is_not_there(client: Client) -> None:
-    """Has its reason in their client, and is no unknown model."""
+    """Their client shows the reason, and does not report an unknown model."""
     asked: list[tuple[Any, dict[str, str]]] = [
         (client.completions, {"prompt": "a"}),
         (client.responses, {"input": "a"}),
@@ -278,7 +278,7 @@ def test_an_endpoint_that_is_not_there(client: Client) -> None:
 
 
 def test_a_wrong_key(chatting: Live) -> None:
-    """Is an authentication error to their client."""
+    """Their client raises an authentication error."""
     wrong = openai.OpenAI(base_url=f"http://127.0.0.1:{chatting.port}/v1", api_key="no")
     with pytest.raises(openai.AuthenticationError):
         wrong.chat.completions.create(model="town", messages=MESSAGES)

@@ -1,4 +1,4 @@
-"""What an operator relies on: keys, models, figures, logs, and an end that loses nothing."""
+"""Operation of a server: keys, memory, logs, CORS, metrics, and loading models."""
 
 import gc
 import json
@@ -21,7 +21,7 @@ TRANSLATE = "/v1/translate"
 
 
 def test_keys_open_the_server(translator_folder: Path, tmp_path: Path) -> None:
-    """None is logged."""
+    """Only listed keys are accepted, and none is logged."""
     file = tmp_path / "keys.txt"
     file.write_text("secret-one\n\n  # ours\nsecret-two#2\nsecret-zwölf\n", "utf-8-sig")
     file.chmod(0o600)
@@ -41,7 +41,7 @@ def test_keys_open_the_server(translator_folder: Path, tmp_path: Path) -> None:
 def test_freed_memory_is_given_back(
     translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Again and again while it serves."""
+    """Repeatedly, while the server runs."""
     times: list[None] = []
     monkeypatch.setattr(app, "TRIM", 0.01)
     monkeypatch.setattr(app, "give_memory_back", lambda: times.append(None))
@@ -53,7 +53,7 @@ def test_freed_memory_is_given_back(
 def test_python_does_not_search_what_a_model_is_made_of(
     translator_folder: Path, tmp_path: Path
 ) -> None:
-    """It would stop all threads meanwhile. A model that is unloaded goes without a search."""
+    """Garbage collection would stop all threads. Unloaded models are freed without it."""
     folders = [copytree(translator_folder, tmp_path / name) for name in "ab"]
     with serving(*folders, lazy=True, max_memory=1.5 * 206172) as live:
         assert live.texts(["the cat"], {"model": "a"})
@@ -70,7 +70,7 @@ def test_python_does_not_search_what_a_model_is_made_of(
 
 
 def test_texts_are_not_logged(live: Live) -> None:
-    """Neither those that are answered nor those that are refused; each line is JSON."""
+    """Neither texts of answered nor of refused requests; each line is JSON."""
     start = live.log.tell()
     live.texts(["the privatecat sees"])
     live.post(TRANSLATE, {"text": "privatedog", "model": "privatename", "x": "privatekey"})
@@ -90,7 +90,7 @@ def test_texts_are_not_logged(live: Live) -> None:
 
 
 def test_cors_is_off_unless_asked_for(live: Live, translator_folder: Path) -> None:
-    """Then for the origins that are named."""
+    """If enabled, it applies only to the named origins."""
     origin = {"origin": "https://ours.example"}
     assert "access-control-allow-origin" not in live.get("/v1/models", origin).headers
     with serving(translator_folder, cors=("https://ours.example",)) as open_one:
@@ -101,7 +101,7 @@ def test_cors_is_off_unless_asked_for(live: Live, translator_folder: Path) -> No
 
 
 def test_figures_of_batches(live: Live) -> None:
-    """Rows, tokens, padding and waiting time are counted by model."""
+    """Rows, padding and waiting times of batches are counted."""
     before = live.counted("dragoman_batch_rows_count")
     live.texts(["the cat", "a", "the big dog sees a tree"], {"retry": False})
     assert live.counted("dragoman_batch_rows_count") > before
@@ -115,12 +115,12 @@ def test_figures_of_batches(live: Live) -> None:
 
 
 def states(live: Live) -> dict[str, str]:
-    """The state of each model."""
+    """Return the state of each model."""
     return {one["id"]: one["state"] for one in live.get("/v1/models").json["data"]}
 
 
 def test_a_broken_folder_stops_no_other(translator_folder: Path, tmp_path: Path) -> None:
-    """One that is missing, and one whose weights are damaged: both are reported."""
+    """Missing folders and damaged weights are reported; other models work."""
     damaged = copytree(translator_folder, tmp_path / "damaged")
     weights = damaged / "model.safetensors"
     content = bytearray(weights.read_bytes())
@@ -138,7 +138,7 @@ def test_a_broken_folder_stops_no_other(translator_folder: Path, tmp_path: Path)
 
 
 def test_models_are_loaded_when_they_are_asked_for(translator_folder: Path, tmp_path: Path) -> None:
-    """With `lazy`; the least recently used is let go of where memory is short, none that works."""
+    """With `lazy`; short memory unloads the least recently used model, but none in use."""
     folders = [copytree(translator_folder, tmp_path / name) for name in ("a", "b", "c")]
     with serving(*folders, lazy=True, max_memory=2.5 * 206172) as live:
         assert set(states(live).values()) == {"unloaded"}
@@ -155,7 +155,7 @@ def test_models_are_loaded_when_they_are_asked_for(translator_folder: Path, tmp_
         assert [len(call()) for call in busy] == [1, 1]
         assert live.texts(["the cat"], {"model": "b"})
         assert live.texts(["the cat"], {"model": "c"})
-        save_another(folders[0])  # which is none that was served
+        save_another(folders[0])  # not the model that was served
         assert live.post(TRANSLATE, {"text": "the cat", "model": "a"}).status == 503
         assert states(live)["a"] == "failed"
     assert "a has changed; restart the server to serve it." in live.log.getvalue()
@@ -166,7 +166,7 @@ def test_models_are_loaded_when_they_are_asked_for(translator_folder: Path, tmp_
 def test_a_model_that_could_not_be_loaded_is_tried_again(
     translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Soon where memory was short, later for anything else; until then the client is told."""
+    """Soon if memory was short, later otherwise; until then the client gets 503."""
     errors: list[Exception] = [MemoryError(), ValueError("a fault"), InputError("damaged")]
     read = shelf._read
 
@@ -191,7 +191,7 @@ def test_a_model_that_could_not_be_loaded_is_tried_again(
 
 
 def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path: Path) -> None:
-    """Folders of one name are told apart by more of their path; a choice must be one."""
+    """Equal folder names are extended by more of their paths; the choice must be unique."""
     twins = [copytree(translator_folder, tmp_path / part / "model") for part in ("x", "y")]
     with serving(*twins) as live:
         assert list(states(live)) == ["x/model", "y/model"]
@@ -211,7 +211,7 @@ def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path:
 
 
 def test_an_option_out_of_range_is_named(dragoman: CommandLine, translator_folder: Path) -> None:
-    """As it is written on the command line."""
+    """The error shows the option as written on the command line."""
     for option, value, said in (
         ("--limit", "beam=0", "--limit beam=0: beam is 0; it must be at least 1"),
         ("--limit", "cached", "--limit cached: write it as key=value, such as texts=100"),

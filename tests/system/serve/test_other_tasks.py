@@ -1,4 +1,4 @@
-"""The rest of our API: generate, classify, tag, embed, score, detect, and its description."""
+"""The rest of our API: generate, classify, tag, embed, score, detect, and the description."""
 
 import json
 import re
@@ -32,7 +32,7 @@ GENERATE = "/v1/generate"
 
 @pytest.fixture(scope="module")
 def folders(translator_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A model of each task."""
+    """A model for each task."""
     root = tmp_path_factory.mktemp("tasks")
     return {
         "en-zh": translator_folder,
@@ -44,13 +44,13 @@ def folders(translator_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def every(folders: dict[str, Path]) -> Iterator[Live]:
-    """A server of all of them."""
+    """A server with all of them."""
     with serving(*folders.values()) as live:
         yield live
 
 
 def plain(answers: list[Any]) -> Any:  # noqa: ANN401 -- JSON
-    """As JSON has them."""
+    """Return answers as decoded JSON."""
     return json.loads(json.dumps([one.to_dict() for one in answers]))
 
 
@@ -62,7 +62,7 @@ def plain(answers: list[Any]) -> Any:  # noqa: ANN401 -- JSON
 def test_encoders_answer_as_from_python(
     every: Live, folders: dict[str, Path], task: str, key: str, name: str
 ) -> None:
-    """By the only model of the task, or by its name."""
+    """The task's only model answers, with or without its name in the request."""
     path, lines = f"/v1/{task}", ["the cat sees a dog", "", "我喜欢学习", "a"]
     expected = plain(getattr(dragoman.load(folders[name]), task)(lines))
     for model in ({}, {"model": name}):
@@ -74,7 +74,7 @@ def test_encoders_answer_as_from_python(
 
 @needs_independent_rows
 def test_prompts_are_continued_as_from_python(every: Live, folders: dict[str, Path]) -> None:
-    """Sampled by the seed that is given; one that was drawn is told."""
+    """A given seed is used; a drawn seed is returned."""
     generator = dragoman.load(folders["gen"])
     prompts = [prompt for prompt in PROMPTS if prompt]
     answer = every.post(GENERATE, {"text": prompts, "seed": 5, "temperature": 0.7})
@@ -89,7 +89,7 @@ def test_prompts_are_continued_as_from_python(every: Live, folders: dict[str, Pa
 
 
 def events(body: bytes) -> list[Any]:
-    """The data of server-sent events."""
+    """Return the data of server-sent events."""
     assert body.endswith(b"\n\n")
     return [json.loads(event.removeprefix(b"data: ")) for event in body.split(b"\n\n")[:-1]]
 
@@ -98,7 +98,7 @@ def events(body: bytes) -> list[Any]:
 @pytest.mark.parametrize("prompt", PROMPTS[:6])
 @pytest.mark.parametrize("more", [{}, {"stop": ["a"]}, {"temperature": 0, "beam_size": 3}])
 def test_a_stream_is_the_text(every: Live, prompt: str, more: dict[str, Any]) -> None:
-    """Its pieces make up the text of the answer that ends it, which is that without a stream."""
+    """The pieces join to the text of the final answer, which is the same as without a stream."""
     ask = {"text": prompt, "seed": 3} | more
     answer = every.post(GENERATE, ask | {"stream": True})
     assert answer.status == 200
@@ -110,14 +110,14 @@ def test_a_stream_is_the_text(every: Live, prompt: str, more: dict[str, Any]) ->
 
 
 def test_a_stream_is_refused_before_it_begins(every: Live) -> None:
-    """With a status of its own."""
+    """The refusal has its own status."""
     assert every.post(GENERATE, {"text": ["a", "b"], "stream": True}).status == 400
     assert every.post(GENERATE, {"text": "a", "stream": True, "max_tokens": 9999}).status == 400
     assert every.post(GENERATE, {"text": "a", "model": "en-zh", "stream": True}).status == 404
 
 
 def test_a_stream_ends_with_its_client(folders: dict[str, Path]) -> None:
-    """Streams share batches; one whose client leaves takes no further step."""
+    """Streams share batches; after a client disconnects, its stream takes no further step."""
     with serving(folders["gen"]) as live:
         seen, go_on = list[int](), Event()
         ids = live.answering("gen")._ids
@@ -153,7 +153,7 @@ def test_a_stream_ends_with_its_client(folders: dict[str, Path]) -> None:
 
 @needs_independent_rows
 def test_pairs_are_scored(every: Live, folders: dict[str, Path]) -> None:
-    """By a translator, or by a generator whose name is given."""
+    """A translator scores by default, or a generator if it is named."""
     pairs = [("the cat", "我"), ("", "a"), *[(f"a dog {n}", "the tree") for n in range(40)]]
     ask = {"src": [src for src, _ in pairs], "tgt": [tgt for _, tgt in pairs]}
     for name in ("en-zh", "gen"):
@@ -183,7 +183,7 @@ def test_an_answer_without_a_text_has_the_form_of_its_task(
     kind: type[msgspec.Struct],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where a library failed at it; an encoder's vector is empty then."""
+    """When a library fails at a text; the vector of an embedding is then empty."""
 
     def course() -> Any:  # noqa: ANN401 -- a course
         yield Items(values=[], costs=[], budget=1)
@@ -197,14 +197,14 @@ def test_an_answer_without_a_text_has_the_form_of_its_task(
 
 
 def test_languages_are_detected(every: Live) -> None:
-    """Among those that the models read, English, and write, Chinese: here the script decides."""
+    """Among those that the models read (English) or write (Chinese), by script."""
     texts = ["The weather is nice today.", "我喜欢学习", "", "123"]
     found = every.post("/v1/detect", {"text": texts}).json["detections"]
     assert [one["language"] for one in found] == ["en", "zh-Hans", None, None]
 
 
 def test_the_description_is_whole(every: Live) -> None:
-    """Every endpoint is in it, and every reference leads somewhere."""
+    """It contains every endpoint, and every reference resolves."""
     answer = every.get("/openapi.json")
     described = answer.json
     assert described["openapi"] == "3.1.0"
@@ -231,7 +231,7 @@ def test_the_description_is_whole(every: Live) -> None:
 
 @pytest.mark.parametrize("task", ["generate", "embed"])
 def test_a_task_without_a_model_is_refused(live: Live, task: str) -> None:
-    """With what there is to do; a translator alone does neither."""
+    """The error says what to do; a server with only a translator does neither task."""
     refused = live.post(f"/v1/{task}", {"text": ["a"]})
     error = {"what": f"No models can {task}.", "where": "model"}
     error["do"] = "GET /v1/models lists the models and their tasks."

@@ -1,4 +1,4 @@
-"""The adapter for Ray Serve, on a Ray of this machine."""
+"""The adapter for Ray Serve, on a local Ray instance."""
 
 import warnings
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.system.ranks import free_port
 from tests.system.serve.live import Live, in_background, until
 
 pytest.importorskip("ray", reason="the extra 'serve-ray' is not installed")
-with warnings.catch_warnings(action="ignore"):  # Ray's own, of its libraries
+with warnings.catch_warnings(action="ignore"):  # Ray's own, about its libraries
     from ray import serve
 
     from dragoman.serve.ray import build
@@ -22,7 +22,7 @@ from dragoman.errors import InputError
 RAY = Live(None, free_port())  # type: ignore[arg-type] # its services are in other processes
 LINES = ["the cat sees a dog", "a tree", "the big bird"]
 
-# Ray's own warnings, and what it leaves to its processes.
+# Ray's own warnings, and resources that it leaves to its processes.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
@@ -35,7 +35,7 @@ def folders(translator_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def running(folders: list[Path]) -> Iterator[None]:
-    """A replica that loads its models when they are asked for."""
+    """A replica that loads its models on demand."""
     import ray
 
     ray.init(num_cpus=1, include_dashboard=False, configure_logging=False)
@@ -48,13 +48,13 @@ def running(folders: list[Path]) -> Iterator[None]:
 
 
 def states() -> dict[str, Any]:
-    """The state of each model."""
+    """Return the state of each model."""
     return {one["id"]: one["state"] for one in RAY.get("/v1/models").json["data"]}
 
 
 @pytest.mark.usefixtures("running")
 def test_a_replica_answers_as_a_server(folders: list[Path]) -> None:
-    """The same translations, errors and figures; the header or the request loads a model."""
+    """Translations, errors and metrics are the same; the header or the request loads a model."""
     expected = [one.text for one in load(folders[0]).translate(LINES)]
     assert set(states().values()) == {"unloaded"}
     assert RAY.get("/health/live", {"serve_multiplexed_model_id": "b"}).status == 200
@@ -73,7 +73,7 @@ def test_a_replica_answers_as_a_server(folders: list[Path]) -> None:
 
 @pytest.mark.usefixtures("running")
 def test_a_client_that_leaves_is_noticed() -> None:
-    """What it asked for leaves the queue."""
+    """Its request leaves the queue."""
     connection = RAY.begin("/v1/translate", {"text": LINES * 200, "model": "a", "beam_size": 10})
     until(lambda: RAY.counted("dragoman_queue_requests") == 1)
     connection.close()
@@ -83,6 +83,6 @@ def test_a_client_that_leaves_is_noticed() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"models": "a", "nonsense": "1"}])
 def test_a_word_that_is_wrong_is_refused(given: dict[str, str]) -> None:
-    """Before anything starts."""
+    """Wrong or missing options are refused before anything starts."""
     with pytest.raises(InputError):
         build(given)

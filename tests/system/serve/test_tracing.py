@@ -1,4 +1,4 @@
-"""Spans of requests, as a collector of OpenTelemetry receives them."""
+"""Spans of requests, as an OpenTelemetry collector receives them."""
 
 import json
 import logging
@@ -27,7 +27,7 @@ TEXT = "the cat sees a secret"
 
 @pytest.fixture
 def collector() -> Iterator[tuple[str, "Queue[bytes]"]]:
-    """The address of a collector, and the bodies that it is sent."""
+    """The address of a collector, and the bodies that it receives."""
     bodies = Queue[bytes]()
 
     class Collector(BaseHTTPRequestHandler):
@@ -51,7 +51,7 @@ def collector() -> Iterator[tuple[str, "Queue[bytes]"]]:
 def test_a_span_for_each_request(
     translator_folder: Path, collector: tuple[str, "Queue[bytes]"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under the caller's span, with what the log says, and without a text."""
+    """It is a child of the caller's span, and has the fields of the log but no texts."""
     address, bodies = collector
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
@@ -83,7 +83,7 @@ def test_a_span_for_each_request(
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """What the spans of this process are kept in, instead of being sent."""
+    """A collection of this process's spans, which are not sent."""
     kept = InMemorySpanExporter()
     monkeypatch.setattr(export, "BatchSpanProcessor", lambda _: export.SimpleSpanProcessor(kept))
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
@@ -101,7 +101,7 @@ def record(outcome: str, status: int) -> None:
 def test_the_environment_names_the_service(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By either variable of the SDK's, of which the second has the word."""
+    """Either variable of the SDK names it; OTEL_SERVICE_NAME takes precedence."""
     monkeypatch.delenv("OTEL_SERVICE_NAME", raising=False)
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=mine,team=x")
     record("answered", 200)
@@ -112,7 +112,7 @@ def test_the_environment_names_the_service(
 
 
 def test_a_client_that_left_was_sent_no_status(spans: InMemorySpanExporter) -> None:
-    """The attribute is left out, since 0 is no status."""
+    """The attribute is absent, since 0 is not a status."""
     record("gone", 0)
     (span,) = spans.get_finished_spans()
     assert span.attributes is not None
@@ -123,7 +123,7 @@ def test_a_client_that_left_was_sent_no_status(spans: InMemorySpanExporter) -> N
 def test_warnings_of_the_sdk_are_lines_of_the_log(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """JSON, such as of a collector that cannot be reached, and no plain text beside it."""
+    """They are JSON, for example if the collector is unreachable, without plain text."""
     monkeypatch.setattr(logging.getLogger("opentelemetry"), "handlers", [])
     record("answered", 200)
     assert spans.get_finished_spans()
@@ -138,14 +138,14 @@ def test_warnings_of_the_sdk_are_lines_of_the_log(
 
 
 def test_nothing_is_sent_unless_a_collector_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK's own default would be a port of this machine."""
+    """The SDK would otherwise send to a default port on this machine."""
     for name in tracing.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert tracing.open_tracing() is None
 
 
 def test_a_variable_that_the_sdk_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one sentence."""
+    """The error is one sentence."""
     monkeypatch.setenv(tracing.VARIABLES[0], "http://127.0.0.1:1")
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
     with pytest.raises(InputError, match=r"set up \(schedule_delay_millis must be positive"):
@@ -153,7 +153,7 @@ def test_a_variable_that_the_sdk_refuses_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_missing_sdk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the variable that asks for it, and how it is installed."""
+    """The error names the variable that requires it, and how to install it."""
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1")
     message = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, but OpenTelemetry is not installed; in a"
@@ -164,7 +164,7 @@ def test_a_missing_sdk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_warnings_are_lines_of_the_log(
     translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As all else on standard error; so are those of the start, as of a file that others read."""
+    """Also those during startup, such as for a key file that others can read."""
     (file := tmp_path / "keys").write_text("k")
     file.chmod(0o644)
     keys = ApiKeys.read(file)

@@ -1,4 +1,4 @@
-"""Translating over HTTP: the same answers, in shared batches, and no work for who has left."""
+"""Translation over HTTP: equal answers, shared batches, and no work for lost clients."""
 
 import json
 import socket
@@ -30,7 +30,7 @@ LINES = [*random_lines(12, seed=3), "", "   ", "😀", "我喜欢学习"]
 
 @needs_independent_translations
 def test_answers_are_those_of_the_translator(live: Live, translator_folder: Path) -> None:
-    """Text, scores, flags and alternatives; as many as texts, in their order."""
+    """Texts, scores, flags and alternatives are equal and in order."""
     translator = Translator.load(translator_folder)
     answer = live.post("/v1/translate", {"text": LINES, "n_best": 2, "alignment": True})
     expected = translator.translate(LINES, n_best=2)
@@ -45,7 +45,7 @@ def test_answers_are_those_of_the_translator(live: Live, translator_folder: Path
 
 @needs_independent_translations
 def test_the_sentences_of_clients_share_a_batch(live: Live, translator_folder: Path) -> None:
-    """What comes while batches are computed is computed together in the next."""
+    """Sentences that arrive during a batch are computed together in the next."""
     gate, plain = Gate(live, "en-zh"), {"retry": False}
     lines = [[f"a dog {number}", "the tree"] for number in range(6)]
     calls = [in_background(partial(live.texts, some, plain)) for some in lines]
@@ -62,7 +62,7 @@ def test_the_sentences_of_clients_share_a_batch(live: Live, translator_folder: P
 
 
 def test_no_step_is_taken_for_a_client_that_has_left(translator_folder: Path) -> None:
-    """Its rows leave at the next step, its waiting sentences at once; it is counted as gone."""
+    """Its rows leave at the next step, its waiting sentences at once; it counts as gone."""
     with serving(translator_folder) as live:
         steps = Steps(live, "en-zh")
         connection = live.begin("/v1/translate", {"text": ["the cat sees"] * 3})
@@ -77,7 +77,7 @@ def test_no_step_is_taken_for_a_client_that_has_left(translator_folder: Path) ->
 
 
 def test_a_deadline_drops_what_waits(translator_folder: Path) -> None:
-    """504 in time, and the sentences leave the queue before they cost anything."""
+    """The answer is 504 in time, and the sentences are never computed."""
     with serving(translator_folder, deadline=20.0) as live:
         gate = Gate(live, "en-zh")
         before = gate.fill(lambda: live.texts(["the cat"], {"retry": False}))
@@ -92,7 +92,7 @@ def test_a_deadline_drops_what_waits(translator_folder: Path) -> None:
 
 
 def test_a_full_queue_refuses_at_once_and_answers_what_it_accepted(translator_folder: Path) -> None:
-    """429 with Retry-After for one text or fifty; 413 for more than the whole queue."""
+    """429 with Retry-After for any number of texts; 413 for more than the whole queue."""
     with serving(translator_folder, queue_tokens=100) as live:
         gate = Gate(live, "en-zh")
         accepted = in_background(lambda: live.texts(["the cat sees a dog"] * 5))
@@ -117,7 +117,7 @@ def test_a_full_queue_refuses_at_once_and_answers_what_it_accepted(translator_fo
 
 
 def test_a_library_that_fails_refuses_one_text(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also by what is no `Exception`, as Rust's panics: the others are answered."""
+    """Even if it raises no `Exception`, like Rust panics; the other texts are answered."""
     result = LineTranslator._result
 
     def panics(self: LineTranslator, line: str, *rest: Any) -> Any:  # noqa: ANN401 -- as it is
@@ -133,7 +133,7 @@ def test_a_library_that_fails_refuses_one_text(live: Live, monkeypatch: pytest.M
 
 
 def test_pipelined_and_reused_connections(live: Live) -> None:
-    """One connection carries several requests."""
+    """One connection can carry several requests."""
     connection = live.connect()
     for _ in range(3):
         connection.request("GET", "/v1/models")

@@ -1,4 +1,4 @@
-"""A file that is sent in pieces, by the rules of ASGI."""
+"""A file that is sent in pieces according to ASGI."""
 
 import asyncio
 from collections.abc import MutableMapping
@@ -16,7 +16,7 @@ READ = {"type": "http.request", "body": b"", "more_body": False}
 def downloaded(
     content: bytes, said: list[dict[str, Any]], method: str = "GET"
 ) -> tuple[list[Any], bool]:
-    """Return the messages to a client that has said something, and whether it was sent all."""
+    """Return the messages sent to a client, given its own, and whether all was sent."""
     messages, sent = list[MutableMapping[str, Any]](), list[bool]()
 
     async def send(message: MutableMapping[str, Any]) -> None:
@@ -41,7 +41,7 @@ def downloaded(
 @pytest.mark.parametrize("said", [[], [READ]], ids=["nothing", "end"])
 @pytest.mark.parametrize("size", [0, 1, PIECE, PIECE + 1, 3 * PIECE])
 def test_a_file_is_sent_once_its_last_piece_is(size: int, said: list[dict[str, Any]]) -> None:
-    """All of it comes, and the last message alone says that it is the last."""
+    """The whole file arrives, and only the last message is marked as the last."""
     content = bytes(n % 251 for n in range(size))
     (start, *others), sent = downloaded(content, [*said])
     assert sent
@@ -57,7 +57,7 @@ def test_a_file_is_sent_once_its_last_piece_is(size: int, said: list[dict[str, A
 
 @pytest.mark.parametrize("size", [0, 1, 3 * PIECE])
 def test_a_file_is_not_sent_whose_client_left_before_the_last_piece(size: int) -> None:
-    """However late the loop comes to tell: `receive` is asked, not waited for."""
+    """Even if the event loop reports it late: `receive` is polled, not awaited."""
     (_, *others), sent = downloaded(b"a" * size, [READ, LEAVES])
     assert not sent
     assert len(b"".join(each["body"] for each in others)) == max(0, size - 1) // PIECE * PIECE

@@ -1,4 +1,4 @@
-"""Where a server listens."""
+"""The address on which a server listens."""
 
 import re
 import socket
@@ -16,7 +16,7 @@ from dragoman.serve.settings import ServeSettings
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")
 @pytest.mark.parametrize(("host", "reaches"), [("::", ["::1", "127.0.0.1"]), ("::1", ["::1"])])
 def test_all_addresses_of_a_machine_have_a_name(host: str, reaches: list[str]) -> None:
-    """That of IPv6 is all of both kinds."""
+    """The IPv6 wildcard includes all addresses of both families."""
     with server._listen(ServeSettings(host=host, port=0)) as listening:
         for each in reaches:
             with socket.create_connection((each, listening.getsockname()[1])) as client:
@@ -24,7 +24,7 @@ def test_all_addresses_of_a_machine_have_a_name(host: str, reaches: list[str]) -
 
 
 def test_a_port_of_another_server_is_refused_in_one_sentence() -> None:
-    """Without the address that Python adds a second time."""
+    """The address that Python repeats is left out."""
     with server._listen(ServeSettings(port=0)) as listening:
         port = listening.getsockname()[1]
         with pytest.raises(InputError) as refused:
@@ -39,7 +39,7 @@ def test_a_port_of_another_server_is_refused_in_one_sentence() -> None:
 def test_a_browser_is_told_an_address_that_it_can_open(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On this machine, and on another device; where there is no network, a sentence."""
+    """On this machine, and on another device; without a network, a phrase replaces the address."""
     told = server._where(host, f"http://{host}:8000")
     assert re.fullmatch(r"http://localhost:8000 in a browser, on another .* http://.+:8000", told)
     assert host not in told

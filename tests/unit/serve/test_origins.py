@@ -14,7 +14,7 @@ from dragoman.serve.settings import ApiKeys, ServeSettings
 
 
 def refused(headers: dict[str, str], method: str = "GET", **settings: Any) -> str:  # noqa: ANN401 -- of ServeSettings
-    """What a request is told; nothing if it is answered."""
+    """Return the refusal of a request, or "" if it is accepted."""
     try:
         check_page(ServeSettings(**settings), method, headers)
     except Refusal as refusal:
@@ -32,7 +32,7 @@ def refused(headers: dict[str, str], method: str = "GET", **settings: Any) -> st
     ],
 )
 def test_names_that_are_nobody_elses_are_answered_to(host: str) -> None:
-    """And those that the operator gives, on any port."""
+    """So are the names that the operator sets, on any port."""
     assert not refused({"host": host}, host_name=("ours.example:443",))
 
 
@@ -44,7 +44,7 @@ def test_names_that_are_nobody_elses_are_answered_to(host: str) -> None:
     ],
 )
 def test_a_page_cannot_give_its_own_name_to_our_address(host: str) -> None:
-    """It is told what to do if the name is the operator's."""
+    """The refusal says what to do if the name is the operator's."""
     found = refused({"host": host})
     assert found.startswith("403 This server does not answer to the name ")
     assert "Start it with --host-name " in found
@@ -54,13 +54,13 @@ def test_a_page_cannot_give_its_own_name_to_our_address(host: str) -> None:
 
 @pytest.mark.parametrize("name", ["https://ours.example", "ours.example/", "*.example", ""])
 def test_what_is_no_name_is_refused(name: str) -> None:
-    """It would never be that of a request."""
+    """It could never match a request."""
     with pytest.raises(InputError, match="is not a host name"):
         ServeSettings(host_name=(name,))
 
 
 def test_other_addresses_and_keys_make_every_name_good() -> None:
-    """Unless the operator says which; without a name nothing is a page."""
+    """Unless the operator sets names; a request without a name does not come from a page."""
     evil = {"host": "evil.example:8000"}
     for host in ("0.0.0.0", "::", "192.168.1.5", ""):  # noqa: S104 -- nothing listens
         assert not refused(evil, host=host)
@@ -87,7 +87,7 @@ JSON = {"content-type": "application/json"}
     ],
 )
 def test_a_form_of_another_page_is_refused(headers: dict[str, str]) -> None:
-    """Wherever the server listens, unless there are keys, or `--cors` has the page."""
+    """On any address, unless the server has keys or `--cors` allows the page."""
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         assert "start it with --cors" in refused(HERE | headers, method)
     assert refused(HERE | headers, "POST", host="0.0.0.0", cors=("https://a.example",))  # noqa: S104
@@ -115,5 +115,5 @@ def test_a_form_of_another_page_is_refused(headers: dict[str, str]) -> None:
     ],
 )
 def test_clients_and_extensions_go_on_working(headers: dict[str, str]) -> None:
-    """Clients send no origin; a browser asks before it sends another page's JSON."""
+    """Clients send no origin; browsers send other pages' JSON only after a preflight."""
     assert not refused(HERE | headers, "POST", host_name=("ours.example",))

@@ -1,4 +1,4 @@
-"""What an operator chooses."""
+"""The settings that an operator chooses."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from dragoman.serve.settings import ApiKeys, ServeSettings
 def test_keys_come_from_the_environment_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be read, or is blank, is an error: the server would be open."""
+    """Unreadable or blank keys are an error, since the server would be open."""
     assert not ApiKeys.read(None)
     assert ApiKeys.read(None).allows("")
     monkeypatch.setenv("DRAGOMAN_API_KEYS", "a, b,")
     keys = ApiKeys.read(None)
     assert [keys.allows(key) for key in ("a", "b", "", ",", "a, b")] == [True, True] + [False] * 3
-    monkeypatch.setenv("DRAGOMAN_API_KEYS", "")  # as a compose file sets it that has none
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "")  # as in a compose file without keys
     assert not ApiKeys.read(None)
     for blank in (" , ,", ",", " ", "\n"):
         monkeypatch.setenv("DRAGOMAN_API_KEYS", blank)
@@ -35,7 +35,7 @@ def test_keys_come_from_the_environment_too(
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
 def test_a_file_of_keys_that_others_read_is_told(tmp_path: Path, mode: int) -> None:
-    """The keys open the server all the same."""
+    """A readable key file causes a warning, but its keys still work."""
     file = tmp_path / "keys.txt"
     file.write_text("k")
     file.chmod(mode)
@@ -60,7 +60,7 @@ def test_a_file_of_keys_that_others_read_is_told(tmp_path: Path, mode: int) -> N
     ],
 )
 def test_an_origin_is_taken_as_browsers_send_it(origin: str) -> None:
-    """Of a page, of any page, and of programs that are made with a browser."""
+    """The origin of a page, of any page, or of a program built on a browser."""
     assert ServeSettings(cors=(origin,)).cors == (origin,)
 
 
@@ -79,7 +79,7 @@ def test_an_origin_is_taken_as_browsers_send_it(origin: str) -> None:
     ],
 )
 def test_what_is_no_origin_is_refused(origin: str) -> None:
-    """It would never be that of a request."""
+    """It could never match a request."""
     with pytest.raises(
         InputError, match=r"^--cors .*is not an origin .* such as https://their.example"
     ):

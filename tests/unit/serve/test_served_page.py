@@ -1,4 +1,4 @@
-"""The files of the server's page: words in both languages, and nothing that is forbidden."""
+"""The files of the server's page: texts in both languages, and nothing that is forbidden."""
 
 import json
 import re
@@ -18,20 +18,20 @@ PATHS = ("/", "/page/page.js", "/page/page.css", "/page/icon.svg")
 
 
 def labels() -> dict[str, dict[str, str]]:
-    """All words of the page."""
+    """Return all texts of the page by language."""
     _, labels = contents()["/"][1].decode().split(' id="labels">')
     found: dict[str, dict[str, str]] = json.loads(labels.split("</script>")[0])
     return found
 
 
 def scripts() -> str:
-    """All scripts of the page."""
+    """Return all scripts of the page."""
     parts = [(lens_page, name) for name in LENS_SCRIPTS] + [(page, name) for name in SCRIPTS]
     return "\n".join(files(part).joinpath(name).read_text("utf-8") for part, name in parts)
 
 
 def test_every_word_is_there_in_both_languages() -> None:
-    """The same keys, none empty, and the same places to fill; each that the scripts ask for."""
+    """Keys and placeholders are equal, no text is empty, and every key in the scripts exists."""
     words = labels()
     assert set(words) == {"en", "zh"}
     assert set(words["en"]) == set(words["zh"])
@@ -44,14 +44,14 @@ def test_every_word_is_there_in_both_languages() -> None:
 
 
 def test_flags_are_named_as_the_command_line_names_them() -> None:
-    """Of one translation; that of an empty text is shown by nothing."""
+    """The flags of a translation have the same names; that of an empty text is not shown."""
     english = labels()["en"]
     for flag, words in FLAGS.items():
         assert flag == "empty" or english[f"flag.{flag}"] == words
 
 
 def test_scripts_of_both_pages_share_no_name() -> None:
-    """They are joined into one, where a second function of a name would replace the first."""
+    """They are joined into one script, where a second definition would replace the first."""
     named = re.findall(
         r"^(?:async )?(?:function|const|let|class) (\w+)", scripts(), flags=re.MULTILINE
     )
@@ -59,7 +59,7 @@ def test_scripts_of_both_pages_share_no_name() -> None:
 
 
 def test_the_page_needs_no_exception_from_its_policy() -> None:
-    """No scripts nor styles within the HTML, no other address, and only files that are sent."""
+    """The HTML has no inline scripts or styles, no external addresses, and only known files."""
     assert tuple(contents()) == PATHS
     html = contents()["/"][1].decode()
     assert re.findall(r"<style|\bstyle=|\bon\w+=|https?:", html) == []

@@ -1,4 +1,4 @@
-"""What a request costs, and what is not computed for who has left."""
+"""The cost of a request, and work that is skipped for clients that have disconnected."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -17,7 +17,7 @@ from dragoman.tasks.results import Translation
 
 
 def price(prefix: str = "", min_length: int = 0) -> int:
-    """Tokens that a translation of one word is counted as."""
+    """Return the tokens that the translation of one word counts as."""
     translator = tiny.make_translator()
     options = replace(translator.options, min_length=min_length)
     courses = translator.courses(["the"], options, [prefix] if prefix else None)
@@ -26,13 +26,13 @@ def price(prefix: str = "", min_length: int = 0) -> int:
 
 
 def test_what_must_be_written_costs_as_what_is_read() -> None:
-    """A minimum of tokens, or a given beginning, are steps of a search like any others."""
+    """A minimum length or a prefix takes search steps like any other tokens."""
     assert price(min_length=40) >= price() + 40
     assert price("a dog " * 20) >= price() + 20
 
 
 def test_a_step_that_waits_is_not_computed_for_who_has_left() -> None:
-    """It looks again when it gets the lock for which it waited."""
+    """It checks again once it has acquired the lock."""
     step, withdrawn = Mock(return_value=[1]), Event()
 
     @contextmanager
