@@ -1,1 +1,1 @@
-"""Documents: their text translated, every other byte as it was."""
+"""Document translation: text is translated, and every other byte is preserved."""

@@ -1,7 +1,7 @@
-"""Documents that are zip archives: some members have text, all others stay as they are.
+"""Documents that are zip archives: some members contain text, all others are unchanged.
 
-A changed member is packed anew; the bytes of all others, the order, names, dates, extra fields and
-comments are copied, so that what a format asks of its archive (EPUB's first member) still holds.
+A changed member is packed again; the bytes of all others, the order, names, dates, extra fields and
+comments are copied, so that a format's rules for its archive (EPUB's first member) still hold.
 """
 
 import io
@@ -18,19 +18,19 @@ from dragoman.errors import InputError
 from dragoman.files.xml import Element, find_elements
 
 MOST_MEMBERS = 20_000
-"""Members of an archive."""
+"""Maximum number of members in an archive."""
 LARGEST_TEXT = 3 << 24
-"""Bytes of all members that are read, unpacked."""
+"""Maximum bytes of all members that are read, unpacked."""
 HIGHEST_RATIO = 250
-"""Of the bytes of a member that is read to those that it takes in the archive."""
+"""Maximum ratio of a member's bytes to its packed bytes in the archive."""
 LONGEST_NAME = 500
-"""Characters of the name of a member, which names the place of each text in it."""
+"""Maximum characters in a member's name, which names the place of each text in it."""
 SMALL = 1 << 20
-"""Bytes up to which a member may be packed as it likes."""
+"""Size in bytes up to which a member may have any ratio."""
 
 # signature, version, flags, method, time, date, CRC, packed size, size, lengths of name and extra
 _LOCAL = struct.Struct("<4s5H3L2H")
-# the same with a version more, then length of comment, disk, two attributes, place of the former
+# the same with one more version, then length of comment, disk, two attributes, offset of the former
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _END = struct.Struct("<4s4H2LH")
 _ENCRYPTED, _SIZES_FOLLOW, _DEFLATED, _ZIP64 = 1, 8, 8, 0xFFFFFFFF
@@ -46,7 +46,7 @@ class Archive:
 
     @classmethod
     def open(cls, data: bytes, name: str) -> "Archive":
-        """Raises InputError for what is no archive, and for one that could not be written again."""
+        """Open an archive. Raises InputError if it is not one, or could not be written again."""
         if data.startswith(b"\xd0\xcf\x11\xe0"):
             raise InputError(
                 f"{name} has a password or is of an old format; save it without one as docx, pptx "
@@ -71,7 +71,7 @@ class Archive:
         return archive
 
     def _fault(self) -> str:
-        """What forbids to read the archive; "" if nothing does."""
+        """Return why the archive cannot be read; "" if it can."""
         infos, names = self.file.infolist(), self.members
         if len(infos) > MOST_MEMBERS:
             return f"has {len(infos):,} members; at most {MOST_MEMBERS:,} are read"
@@ -94,22 +94,22 @@ class Archive:
 
     @property
     def _end(self) -> int:
-        """Where the archive's last record begins."""
+        """The offset of the archive's last record."""
         return len(self.data) - _END.size - len(self.file.comment)
 
     def _records(self) -> list[tuple[zipfile.ZipInfo, tuple[int, int]]]:
-        """The members in the order of their bytes, with where these begin and end."""
+        """Return the members in the order of their bytes, with start and end offsets."""
         infos = sorted(self.file.infolist(), key=lambda info: info.header_offset)
         places = [*(info.header_offset for info in infos), self.file.start_dir]
         return list(zip(infos, pairwise(places), strict=True))
 
     @property
     def members(self) -> list[str]:
-        """Their names, in order."""
+        """The names of the members, in order."""
         return self.file.namelist()
 
     def read(self, *members: str) -> dict[str, bytes]:
-        """What these members hold. Raises InputError for a damaged one and for too much of it."""
+        """Return the contents of members. Raises InputError if they are damaged or too large."""
         found, left = dict[str, bytes](), LARGEST_TEXT
         for member in members:
             place = f"{self.name}: {member}"
@@ -130,12 +130,12 @@ class Archive:
         return found
 
     def elements(self, member: str, *names: str) -> Iterator[Element]:
-        """The elements with these local names in a member of XML."""
+        """Return the elements with these local names in an XML member."""
         place = f"{self.name}: {member}"
         return find_elements(decode_xml(self.read(member)[member], place)[0], names, place)
 
     def document(self, members: Mapping[str, Document], left: Sequence[str] = ()) -> Document:
-        """The document whose text is in these members."""
+        """Return the document whose text is in these members."""
 
         def assemble(parts: Sequence[WrittenPart]) -> bytes:
             rest, changed = iter(parts), dict[str, bytes]()
@@ -150,7 +150,7 @@ class Archive:
         return Document(parts, assemble, (*left, *dict.fromkeys(inner_left)))
 
     def replaced(self, changed: Mapping[str, bytes]) -> bytes:
-        """The archive with other content of some members."""
+        """Return the archive with new content for some members."""
         data, records = self.data, self._records()
         new = bytearray(data[: records[0][1][0]])
         offsets, sizes = dict[str, int](), dict[str, tuple[int, int, int]]()
@@ -181,7 +181,7 @@ class Archive:
     def _packed(
         self, start: int, content: bytes, method: int
     ) -> tuple[bytes, tuple[int, int, int]]:
-        """The record of a member with other content; its CRC and sizes."""
+        """Return the record of a member with new content, and its CRC and sizes."""
         fields = [*_LOCAL.unpack_from(self.data, start)]
         fields[2] &= ~_SIZES_FOLLOW
         fields[3] = method
@@ -196,5 +196,5 @@ class Archive:
 
 
 def _method(old: int) -> int:
-    """How a member is packed anew: not at all if it was not."""
+    """Return how to pack a member again: not at all if it was not packed."""
     return _DEFLATED if old else 0

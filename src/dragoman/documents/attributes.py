@@ -1,4 +1,4 @@
-"""Attributes of XML that are read, and the headers of sheets: what is set aside of a text."""
+"""XML attributes and sheet headers that contain text, which are set aside."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,15 +22,15 @@ _CODE = re.compile(
     r"&amp;(?:(&amp;)|([PNDTZFA])|\"[^\"]*+\"|&quot;(?s:.*?)&quot;|K[0-9A-F]{6}|K\d\d[+-]\d{3}|\d+"
     r"|&\w+;|.)"
 )
-"""What a header of a sheet has after &: itself; what is computed, such as a page; a format."""
+"""What follows & in a sheet header: another &, a computed value (a page number), or a format."""
 _LONGEST_HEADER = 255
-"""Characters, beyond which Excel finds a file damaged."""
+"""Characters beyond which Excel reports the file as damaged."""
 
 
 def attributes_of(names: Mapping[str, str], most: Mapping[str, int] | None = None) -> SetAside:
-    """What sets aside attributes of XML: those of each element, all by their local names.
+    """Return a function that sets aside XML attributes: those of each element, by local names.
 
-    Some have at `most` so many characters.
+    `most` limits the length of some of them, in characters.
     """
     limits, wanted = most or {}, {element: {*of.split()} for element, of in names.items()}
     tag = re.compile(
@@ -69,7 +69,7 @@ def _written(marked: Marked, quote: str) -> str:
 
 
 def headers_of_sheets(text: str, asides: Asides, place: str) -> str:
-    """Set aside what the headers and footers of a sheet have at the left, the middle, the right."""
+    """Set aside the left, middle and right sections of a sheet's headers and footers."""
 
     def sections(found: re.Match[str]) -> str:
         if found[1] is None:
@@ -88,7 +88,7 @@ def headers_of_sheets(text: str, asides: Asides, place: str) -> str:
 
 
 def _header(raw: str) -> Iterator[str | Tag]:
-    """Its text, and codes as tags; what is computed is copied."""
+    """Yield the text of a section, with codes as tags; computed values are copied."""
     end = 0
     for code in _CODE.finditer(raw):
         yield from lines(unescaped(raw[end : code.start()]))
@@ -108,7 +108,7 @@ def _written_header(marked: Marked) -> str:
         if isinstance(piece, Tag):
             made, kept = made + piece.raw, piece.kept
             continue
-        if made[-1:].isdigit() and piece[:1].isdigit():  # which would be of the size of letters
+        if made[-1:].isdigit() and piece[:1].isdigit():  # else a part of the font size
             made += " "
         made += escape_xml(piece if kept else piece.replace("&", "&&"))
     return made

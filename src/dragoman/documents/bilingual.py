@@ -1,6 +1,4 @@
-"""Texts of files that have two languages side by side, XLIFF and TMX: how they are read, and what
-writes their translations.
-"""
+"""Texts of bilingual files, XLIFF and TMX: reading them, and writing their translations."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,7 +11,7 @@ from dragoman.text.marked import Marked, Tag
 
 
 def indent_of(element: Element, text: str) -> str:
-    """The line break and the spaces before an element."""
+    """Return the line break and the spaces before an element."""
     start = element.start
     while start and text[start - 1].isspace():
         start -= 1
@@ -23,7 +21,7 @@ def indent_of(element: Element, text: str) -> str:
 def pieces_of(
     source: Element, text: str, role: Callable[[Element], Tag | Half], raw: Raw
 ) -> list[str | Tag]:
-    """Text and tags, with white space as it is read."""
+    """Return text and tags, with white space as it is read."""
     pieces = mixed(source, text, role, raw)
     if source.parent is not None and (marks := marks_of(source.parent)) is not None:
         codes = partial(_codes, marks=marks, write=str if is_cdata(source) else escape_xml)
@@ -35,7 +33,7 @@ def pieces_of(
 def _codes(
     text: str, marks: frozenset[str] | None, write: Callable[[str], str]
 ) -> Iterator[str | Tag | Half]:
-    """A text in which the markup of Phrase is tags."""
+    """Yield a text with the markup of Phrase as tags."""
     place = 0
     for found in codes_in(text, marks):
         begins, ends, _ = found.groups()
@@ -46,20 +44,20 @@ def _codes(
 
 
 def marked_of(source: Element, pieces: list[str | Tag]) -> Marked:
-    """The text that is translated, in which elements of HTML are tags."""
+    """Return the text to translate, with HTML elements as tags."""
     broken = (q for p in pieces for q in (lines(p) if isinstance(p, str) else (p,)))
     return with_elements(broken, str if is_cdata(source) else escape_xml)
 
 
 def writer_of(source: Element, before: str, after: str) -> Callable[[Marked], str]:
-    """What writes a translation between two texts, as CDATA where the source is that."""
+    """Return what writes a translation between two texts, as CDATA if the source is."""
     if is_cdata(source):
         return lambda marked: f"{before}{_as_cdata(marked.written())}{after}"
     return lambda marked: f"{before}{marked.written(escape_xml)}{after}"
 
 
 def is_cdata(source: Element) -> bool:
-    """Whether a text is written as CDATA."""
+    """Return whether a text is written as CDATA."""
     return all(isinstance(child, Text) and child.is_cdata for child in source.children)
 
 

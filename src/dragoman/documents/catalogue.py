@@ -1,4 +1,4 @@
-"""Catalogues of gettext (PO): messages without a translation, or with a fuzzy one."""
+"""Gettext catalogues (PO): messages without a translation, or with a fuzzy one."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,15 +25,15 @@ from dragoman.files.messages import escape_message, read_messages
 from dragoman.text.marked import Marked, Tag, copying
 
 _WIDTH = 79
-"""Most columns of a line, with its quotes."""
+"""Maximum columns of a line, including its quotes."""
 
 
 def read(data: bytes, name: str) -> Document:
-    """The messages that have no translation, or one that is fuzzy and that no program shows.
+    """Read the messages that have no translation, or a fuzzy one, which no program shows.
 
-    A fuzzy one is translated anew, and is not fuzzy then; the header, obsolete messages and those
-    that have a translation stay. A message of several texts, such as the items of a list, is a part
-    by itself. Raises InputError for what is no catalogue.
+    A fuzzy one is translated again and is no longer fuzzy; the header, obsolete messages and
+    translated ones are preserved. A message with several texts, such as the items of a list, is a
+    separate part. Raises InputError if the file is not a catalogue.
     """
     charset = re.search(rb"charset=([\w-]+)", data)
     declared = charset[1].decode() if charset else ""
@@ -105,7 +105,7 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
 
 
 def _texts_of(segment: Segment) -> Segment | Replacing | None:
-    """The message, or its rows or branches by themselves; None for branches that cannot be read."""
+    """Return the message, or its rows or branches separately; None if branches cannot be read."""
     if not choices.CHOICE.search(segment.source.text):
         return in_rows(segment, lambda _: False, ("", Marked.written, ""))
     part = choices.part_of(segment.source.pieces, segment.where)
@@ -113,7 +113,7 @@ def _texts_of(segment: Segment) -> Segment | Replacing | None:
 
 
 _ARGUMENT = re.compile(r"%L?\d{1,2}(?![\w$])")
-"""What Qt and KDE put a value in the place of; %5 is 5% in other texts, of Turkish."""
+"""Placeholders of Qt and KDE; in other texts, %5 may be Turkish for 5%."""
 
 
 def _pieces(text: str) -> Iterator[str | Tag]:
@@ -122,7 +122,7 @@ def _pieces(text: str) -> Iterator[str | Tag]:
 
 
 def _not_fuzzy(before: str) -> str:
-    """The lines of a message before its translation, without that flag and what it was before."""
+    """Return the lines of a message before its translation, without the flag and the old source."""
     kept = list[str]()
     for row in re.findall(r"[^\n]*\n|[^\n]+", before):
         if row.lstrip().startswith("#|"):
@@ -138,7 +138,7 @@ def _not_fuzzy(before: str) -> str:
 
 
 def _written(before: str, translation: Marked, *, width: int, end: str) -> str:
-    """A text behind its keyword: in one line, or broken after its line breaks and at spaces."""
+    """Write a text after its keyword: on one line, or broken at line breaks and spaces."""
     rows = [escape_message(row) for row in re.findall(r"[^\n]*\n|[^\n]+", translation.written())]
     if not rows or (len(rows) == 1 and len(rows[0]) + 12 <= width):
         return f'{before} "{"".join(rows)}"'

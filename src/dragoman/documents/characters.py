@@ -1,4 +1,4 @@
-"""The text of a file, read so that it is written with the same bytes."""
+"""The text of a file, decoded so that it can be written with the same bytes."""
 
 import codecs
 import re
@@ -11,7 +11,7 @@ from dragoman.errors import InputError
 from dragoman.files.encodings import likeliest, not_utf8
 
 Encode = Callable[[Iterable[str]], bytes]
-"""Makes a file of the pieces of its text, without the whole text in memory."""
+"""Encodes a file from the pieces of its text, without the whole text in memory."""
 
 _BY_MARK = {
     codecs.BOM_UTF8: "utf-8",
@@ -25,28 +25,27 @@ _DECLARED = re.compile(
     r"|shift_jis",
     re.IGNORECASE,
 )
-"""Encodings that a file may declare: of each character by itself, in linear time."""
+"""Encodings that a file may declare: characters are independent, and decoding takes linear time."""
 _ENOUGH = 1 << 16
-"""Bytes of lines that tell an encoding."""
+"""Bytes of lines that suffice to detect an encoding."""
 _WITHOUT_CONTROLS = b" " * 32 + bytes(range(32, 256))
 _CONTROL = re.compile("[\0-\x08\x0e-\x1f\ufffe\uffff]")
 SURROGATE = re.compile("[\ud800-\udfff]")
-"""A byte that is not UTF-8."""
+"""A surrogate, such as one for a byte that is not UTF-8."""
 _REPEATED, _WORD = re.compile(rb"([\x80-\xff])\1{2,}"), re.compile(rb"[\x80-\xff]{4}")
 
 
 def decoded(
     data: bytes, name: str, declared: str = "", *, has_references: bool = False
 ) -> tuple[str, Encode]:
-    """The text of a file without its byte order mark, and what makes a file as that one was.
+    """Return the text of a file without its byte order mark, and what encodes it the same way.
 
-    The mark tells the encoding, else what the file has `declared`, else it is UTF-8, where bytes
-    that are none become lone surrogates; if most that are not ASCII are none, it is Windows-1252,
-    unless another encoding is likelier. With the NULs of UTF-16 it is that.
+    The mark determines the encoding, else what the file has `declared`. Otherwise it is UTF-8, and
+    invalid bytes become lone surrogates; if most that are not ASCII are invalid, it is
+    Windows-1252, unless another encoding is likelier. Text with the NULs of UTF-16 is UTF-16.
     Characters that a declared encoding lacks are written as references (`&#8364;`), as they are in
-    any file that `has_references`. Raises InputError for a damaged file in UTF-16 or UTF-32, and
-    for one in an encoding that it does not declare; writing does for characters that Windows-1252
-    lacks.
+    any file that `has_references`. Raises InputError for damaged UTF-16 or UTF-32, and for a file
+    in an encoding that it does not declare; writing does for characters that Windows-1252 lacks.
     """
     mark = next((each for each in _BY_MARK if data.startswith(each)), b"")
     if mark:
@@ -76,14 +75,14 @@ def decoded(
 
 
 def without_damage(text: str) -> str:
-    """The text for a parser: with as many characters, but no lone surrogates."""
+    """Return the text for a parser: of the same length, but without lone surrogates."""
     return SURROGATE.sub("\ufffd", text)
 
 
 def _utf_16(data: bytes, name: str) -> tuple[str, Encode] | None:
-    """What UTF-16 without a mark reads, if no other encoding can be meant.
+    """Decode UTF-16 without a mark, if no other encoding is possible.
 
-    So it is if a byte of one in eight characters is NUL, and no character a control.
+    That is so if one in eight characters has a NUL byte, and none is a control character.
     """
     before, after = (data[n::2].count(0) for n in range(2))
     if 16 * max(before, after) < max(len(data), 1):
@@ -94,7 +93,7 @@ def _utf_16(data: bytes, name: str) -> tuple[str, Encode] | None:
 
 
 def unescaped(text: str) -> str:
-    """What a text with references of HTML means: itself if one is a number of too many digits."""
+    """Decode HTML references; return the text itself if one is a number with too many digits."""
     try:
         return unescape(text)
     except ValueError:  # thousands of them
@@ -102,15 +101,15 @@ def unescaped(text: str) -> str:
 
 
 def _is_not_utf8(text: str) -> bool:
-    """Whether fewer characters than bytes that are none stand among the ASCII."""
+    """Return whether invalid bytes outnumber other non-ASCII characters."""
     rest = len(text) - len(text.encode("ascii", "ignore"))
     return rest < 2 * sum(1 for _ in SURROGATE.finditer(text))
 
 
 def _is_western(data: bytes) -> bool:
-    """Whether Windows-1252 is the likeliest encoding of the lines that are not UTF-8.
+    """Return whether Windows-1252 is the likeliest encoding of the lines that are not UTF-8.
 
-    Where none is likely, whether they have no words of other letters than those of ASCII.
+    If none is likely, return whether they have no words of non-ASCII letters.
     """
     lines = b" ".join(line for _, line, _ in _lines_not_utf8(data))
     lines = _REPEATED.sub(rb"\1", lines.translate(_WITHOUT_CONTROLS))
@@ -119,7 +118,7 @@ def _is_western(data: bytes) -> bool:
 
 
 def _lines_not_utf8(data: bytes) -> list[tuple[int, bytes, int]]:
-    """Lines that are not UTF-8: number, bytes, where the first wrong one is; as many as tell."""
+    """Return lines that are not UTF-8, as many as suffice: number, bytes, first invalid offset."""
     found, size = list[tuple[int, bytes, int]](), 0
     for number, line in enumerate(data.splitlines(), start=1):
         try:
@@ -135,7 +134,7 @@ def _lines_not_utf8(data: bytes) -> list[tuple[int, bytes, int]]:
 def _read(
     data: bytes, name: str, encoding: str, reading: str, writing: str, mark: bytes = b""
 ) -> tuple[str, Encode] | None:
-    """The text behind a mark, and what writes one, if that makes the same bytes."""
+    """Return the text after a mark and what encodes it, if that makes the same bytes."""
     try:
         text = data[len(mark) :].decode(encoding, reading)
     except (LookupError, ValueError):  # no such encoding, or damaged
@@ -149,7 +148,7 @@ def _encoded(name: str, encoding: str, errors: str, mark: bytes, pieces: Iterabl
     made.write(mark)
     try:
         made.writelines(piece.encode(encoding, errors) for piece in pieces)
-    except UnicodeEncodeError as error:  # the others have all letters, or references to them
+    except UnicodeEncodeError as error:  # other encodings have all letters, or references
         raise InputError(
             f"{name} is in Windows-1252, which lacks letters of the translation; save it as UTF-8."
         ) from error

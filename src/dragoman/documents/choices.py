@@ -1,7 +1,8 @@
 """ICU messages that choose a form: `{n, plural, one {# file} other {# files}}`.
 
-The text of each branch is translated by itself; `#`, arguments and what is quoted are copied, and
-all else stays. In place of `#` a number is read that has the form of the branch. (https://unicode-org.github.io/icu/userguide/format_parse/messages/)
+The text of each branch is translated separately; `#`, arguments and quoted text are copied, and
+everything else is preserved. `#` is read as a number that takes the form of the branch.
+(https://unicode-org.github.io/icu/userguide/format_parse/messages/)
 """
 
 import re
@@ -16,36 +17,36 @@ from dragoman.text.marked import Marked, Tag, merged, verbatim
 CHOICE = re.compile(
     r"\{\s*[^\s{},]+\s*,\s*(plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"
 )
-"""How a message begins to choose a form; the forms of `choice` have no brackets, and are left."""
+"""The start of a choice; forms of `choice` have no brackets, so it is left alone."""
 LEFT = "plural or select messages that are malformed, have text around them, or are not one line"
-"""Why a message is left alone that `branches` does not read."""
+"""Why a message that `branches` cannot read is left alone."""
 _BRANCH = re.compile(r"\s*(?:=(\d+)|(\w+))\s*\{")
 _NUMBERS = {"zero": "0", "one": "1", "two": "2", "few": "3"}
 _NUMBER = "5"
-"""What is read for `#`, by the name of the branch, and in other branches."""
+"""The numbers read for `#`, by the name of the branch, and the one for other branches."""
 _END = re.compile(r"\s*\}")
 _TEXT = re.compile(r"(?:[^{}'#]|''|'(?![{}#]))+")
 _COPIED = re.compile(r"#|'[{}#](?:[^']|'')*+'|\{[^{}',]+(?:,[^{}']*)?\}")
 _SIGNS = re.compile(r"('*[{}#][{}#']*)|''+|'+\Z")
-"""What is quoted in a text, and apostrophes that are doubled."""
+"""Text that is quoted, and apostrophes that are doubled."""
 _DEEPEST = 8
-"""Most choices inside each other."""
+"""Maximum nesting depth of choices."""
 _LONGEST = 1 << 16
-"""Most characters of a message."""
+"""Maximum length of a message, in characters."""
 _HASH = "#"
-"""What stands for the number in a branch."""
+"""The placeholder for the number in a branch."""
 _TAG = "\ufdd0"
-"""What stands for a tag in a message."""
+"""The placeholder for a tag in a message."""
 Branch = tuple[int, int, Marked]
-"""Where the text of a branch begins and ends, and what is translated of it."""
+"""Start and end of a branch's text, and the text to translate."""
 _Found = tuple[int, int, list[str | Tag]]
-"""The same, with its pieces."""
+"""Start and end of a branch's text, and its pieces."""
 
 
 def branches(message: str) -> list[Branch] | None:
-    """The branches of a message.
+    """Return the branches of a message.
 
-    None of one that is malformed or too long, and of one with text around a choice, which is no
+    Return None if it is malformed or too long, or if there is text around a choice, which is not a
     sentence by itself.
     """
     found, mark = _found(message), _marker(message, str)
@@ -58,9 +59,9 @@ def part_of(
     write: Callable[[str], str] = str,
     around: tuple[str, str] = ("", ""),
 ) -> Part | None:
-    """A message with tags, written between two texts, whose branches are its segments.
+    """Return a message with tags as a part whose segments are its branches, between two texts.
 
-    None as of `branches`. The document has elements of HTML as `write` makes them.
+    Return None as `branches` does. `write` gives HTML elements the form that the document has.
     """
     message = "".join(_TAG if isinstance(piece, Tag) else piece for piece in pieces)
     tags = [piece for piece in pieces if isinstance(piece, Tag)]
@@ -85,7 +86,7 @@ def part_of(
 
 
 def _with_tags(pieces: Iterable[str | Tag], tags: Iterator[Tag]) -> Iterator[str | Tag]:
-    """Pieces with the next tags in the places of their signs."""
+    """Yield the pieces with the placeholders replaced by the next tags."""
     for piece in pieces:
         if isinstance(piece, Tag):
             yield piece
@@ -95,14 +96,14 @@ def _with_tags(pieces: Iterable[str | Tag], tags: Iterator[Tag]) -> Iterator[str
 
 
 def _marker(message: str, write: Callable[[str], str]) -> Callable[[Iterable[str | Tag]], Marked]:
-    """What makes the text of a branch of its pieces: with elements of HTML as tags, but not where
-    an apostrophe is in the message, as these would need more of them.
+    """Return what makes a branch's text from its pieces: with HTML elements as tags, unless the
+    message contains an apostrophe, as these would need more of them.
     """
     return merged if "'" in message else partial(with_elements, write=write)
 
 
 def _found(message: str) -> list[_Found] | None:
-    """The branches of a message; None for what is none, or too long."""
+    """Return the branches of a message; None if it is malformed or too long."""
     found = list[_Found]()
     try:
         whole = len(message) <= _LONGEST and _read_message(message, 0, found) == len(message)
@@ -114,7 +115,7 @@ def _found(message: str) -> list[_Found] | None:
 def _read_message(
     text: str, start: int, found: list[_Found], depth: int = 0, number: str = ""
 ) -> int:
-    """Read up to the bracket that ends a message, in which `#` is read as a number, if any."""
+    """Read up to the bracket that ends a message; `#` is read as `number`, if there is one."""
     pieces, place, chooses, has_text = list[str | Tag](), start, False, False
     while place < len(text) and text[place] != "}":
         if choice := CHOICE.match(text, place):
@@ -140,7 +141,7 @@ def _read_message(
 def _read_branches(
     text: str, choice: re.Match[str], found: list[_Found], depth: int, number: str
 ) -> int:
-    """Read up to behind the bracket that ends a choice."""
+    """Read past the bracket that ends a choice."""
     place = choice.end()
     while depth <= _DEEPEST and (branch := _BRANCH.match(text, place)):
         if choice[1] != "select":
@@ -152,10 +153,10 @@ def _read_branches(
 
 
 def written(marked: Marked, escape: Callable[[str], str] = str) -> str:
-    """A branch, in which signs of messages that the model has written are quoted.
+    """Write a branch, quoting syntax characters that the model has written.
 
-    Apostrophes that are text are doubled beside signs and at the end of a piece, so that an odd
-    number of them there ends a quote. A quote right behind another goes on in it.
+    Literal apostrophes are doubled next to these characters and at the end of a piece, so that an
+    odd number of them there ends a quote. A quote directly after another continues it.
     """
     made, copied, is_number = "", False, False
     for piece in marked.pieces:

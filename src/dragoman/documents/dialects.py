@@ -1,4 +1,4 @@
-"""What other tools have in Markdown, where readers of CommonMark see text.
+"""Markdown extensions of other tools, which CommonMark parsers read as text.
 
 Pandoc, Quarto, Obsidian, Material, kramdown, Hugo, Liquid, MyST, Vue and MDX.
 """
@@ -33,7 +33,7 @@ DIRECTIVE = re.compile(
 """A line of Pandoc, Material, kramdown, Obsidian, Hugo, Liquid, VitePress or MyST, with its options
 or as a comment; or lines of MDX."""
 _BRACES = r"\{[^{}]*+\}"
-for _ in range(3):  # in one another
+for _ in range(3):  # nested
     _BRACES = rf"\{{(?:[^{{}}]++|{_BRACES})*+\}}"
 _BLANK = r"\n[ \t>]*+\r?\n"
 _TICKS = r"(?<!`)(?P<{0}>`++)(?:(?!{1}|(?<!`)(?P={0})(?!`))(?s:.))++(?P={0})(?!`)"
@@ -41,7 +41,7 @@ _FORMULA = "|".join(rf"\\\{a}(?:(?!\\[][()]|{_BLANK})(?s:.))++\\\{b}" for a, b i
 _OF_TOOLS = (
     rf"{CODE}|\{{[A-Za-z][\w:.+-]*\}}{_TICKS.format('role', _BLANK)}|(?P<formula>{_FORMULA})"
 )
-"""Code of templates, roles of MyST, and formulas of Material and Sphinx."""
+"""Template code, MyST roles, and formulas of Material and Sphinx."""
 _OF_MDX = rf"(?!\{{[#.:]){_BRACES}|</?>"
 _ATTRIBUTE = (
     r"(?:[@:#A-Za-z_][\w.:@-]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|"
@@ -62,10 +62,10 @@ _UNREAD, _UNREAD_MDX = (
     for code in (_OF_TOOLS, f"{_OF_TOOLS}|{_OF_MDX}")
 )
 _MEMBER = re.compile(r"(?:</|(?<!\w)<)[A-Z]\w*\.")
-"""A component of JSX such as <Tabs.Item>; <file.txt> and List<Map.Entry> are text."""
+"""A JSX component such as <Tabs.Item>; <file.txt> and List<Map.Entry> are text."""
 _OF_MATH = re.compile(r"\\[A-Za-z]|[=^]|[A-Za-z0-9}]_[A-Za-z0-9{]")
 _LONE = re.compile(r"\\\((?:[^\W\d_](?![^\W\d_])|[\s\d+*/<>,.|'()-])+\\\)")
-"""One in which no two letters are beside each other."""
+"""A formula without two adjacent letters."""
 _WORDS = re.compile(r"[^{}\\]*(?<![\\A-Za-z])[A-Za-z]{3,}\s+[A-Za-z]{2,}")
 _PATTERNS = {
     "code": _OF_TOOLS,
@@ -91,31 +91,31 @@ _KEPT, _KEPT_MDX = (
     re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()))
     for patterns in (_PATTERNS, {**_PATTERNS, "code": f"{_OF_TOOLS}|{_OF_MDX}"})
 )
-"""What is gone from the sentence: citations of Pandoc, `[see @a, p. 3]`, what Obsidian embeds, its
-comments, the name of a paragraph and the state of a task, `![[a]]`, `%%a%%`, ` ^a`, `[/]`,
-attributes and emoji. Links of a wiki with words, `[[a|words]]`; what is copied: those without,
-`@a [p. 3]`, `H~2~O`, `#tag`, addresses. Signs of Obsidian's highlights, `==words==`; code."""
+"""Removed from the sentence: Pandoc citations, `[see @a, p. 3]`, Obsidian embeds, comments,
+paragraph names and task states, `![[a]]`, `%%a%%`, ` ^a`, `[/]`, attributes and emoji. Wiki links
+with words: `[[a|words]]`. Copied: wiki links without words, `@a [p. 3]`, `H~2~O`, `#tag`,
+addresses. Marks of Obsidian highlights, `==words==`; code."""
 ATTRIBUTES = re.compile(r"\{[ \t]*(?:[.#:=]|[\w-]+=)[^{}\r\n]*\}")
-"""Those of what stands right before, which is a link, a picture, code, or words in brackets."""
+"""Attributes of what precedes them directly: a link, a picture, code, or words in brackets."""
 _TARGET = re.compile(
     r"(\]\([ \t]*+|^[ \t>]*\[(?!\^)[^][\r\n]+\]:[ \t]*+)"
     r"((?:[^\s(){}]*+\{[{%](?:(?!\{[{%]|[}%]\})[^\r\n])*+[}%]\}++)++)",
     re.MULTILINE,
 )
-"""Where a link leads in Hugo or Liquid: `[a]({{< ref "b.md" >}}#c)`, `[a]: {% link b.md %}`."""
+"""The target of a link in Hugo or Liquid: `[a]({{< ref "b.md" >}}#c)`, `[a]: {% link b.md %}`."""
 LINE_END = re.compile(r"(?<!\s)\s*\n[>\s]*")
-"""The end of a line, in a quotation too."""
+"""The end of a line, also in a quotation."""
 _LABEL = re.compile(rf"(?<=\$\$)[ \t]+\([\w:.-]+\){ENDS}", re.MULTILINE)
-"""The name of a formula, in MyST: `$$ (name)`."""
+"""The label of a MyST formula: `$$ (name)`."""
 NO_DEFINITION = re.compile(r"^([ \t>]*):(?=\S)(?![-: \t]*\|[-:| \t]*\r?$)", re.MULTILINE)
-"""Where the parser would read one in `:smile:`, which other tools do not; `:--|--:` is a row."""
+"""Where the parser would read a definition in `:smile:`; other tools do not. `:--|--:` is a row."""
 ONE_CELL = re.compile(r"(?<!\|\n)(?<!\|\r\n)^[ \t>]*:-+:?[ \t]*\|?(?=[ \t]*\r?$)", re.MULTILINE)
-"""A row by which GFM makes a table of the line above; the parser does where that ends with `|`, and
-reads a definition elsewhere."""
+"""A row by which GFM makes a table of the line above; the parser does so only if that line ends
+with `|`, and reads a definition otherwise."""
 
 
 def with_plain_targets(text: str) -> str:
-    """As many letters for addresses that other tools write, whose spaces would end the link."""
+    """Replace addresses of other tools, whose spaces would end the link, with as many letters."""
     text = _LABEL.sub(lambda found: " " * len(found[0]), text)
     return _TARGET.sub(lambda found: found[1] + "x" * len(found[2]), text)
 
@@ -123,10 +123,10 @@ def with_plain_targets(text: str) -> str:
 def with_plain_code(
     text: str, *, is_mdx: bool = False, formulas: Container[str] | None = None
 ) -> str:
-    """As many letters for code of other languages, whose signs Markdown would read.
+    """Replace code of other languages, whose signs Markdown would read, with as many letters.
 
-    Tags with attributes of JSX or Vue have others in their places. `formulas` are all that there
-    are: in a translation, the brackets of `[a=b]` have backslashes too.
+    Tags with JSX or Vue attributes are replaced by other tags. `formulas` are the only ones: in a
+    translation, the brackets of `[a=b]` have backslashes too.
     """
     unread = _UNREAD_MDX if is_mdx else _UNREAD
     return unread.sub(partial(_plain, formulas=formulas), text)
@@ -148,7 +148,7 @@ def _plain(found: re.Match[str], formulas: Container[str] | None) -> str:
 
 
 def _is_formula(found: re.Match[str]) -> bool:
-    r"""Whether it is one, and no text in brackets that have backslashes, as in dog\(s\)."""
+    r"""Return whether it is a formula, not text in brackets with backslashes, as in dog\(s\)."""
     raw, before = found[0], found.string[max(0, found.start() - 1) : found.start()]
     is_math = _OF_MATH.search(raw[2:-2]) or _LONE.fullmatch(raw)
     return bool(is_math) and not (before.isalnum() or _WORDS.match(raw[2:-2]))
@@ -157,9 +157,9 @@ def _is_formula(found: re.Match[str]) -> bool:
 def with_kept(
     pieces: Iterable[tuple[str, str | Tag]], *, is_mdx: bool = False
 ) -> Iterator[tuple[str, str | Tag]]:
-    """The pieces, where what other tools read otherwise is tags, or copied.
+    """Yield the pieces, with what other tools read differently as tags or copied text.
 
-    In texts that have no escapes, whose name is a space. Attributes are a part of the tag before.
+    Only texts without escapes, named " ", are changed. Attributes join the tag before them.
     """
     return settled(_with_kept(unwrapped(pieces), _KEPT_MDX if is_mdx else _KEPT))
 
@@ -193,7 +193,7 @@ def _with_kept(
 def _tags_of(
     found: re.Match[str], kind: Literal["open", "close"]
 ) -> Iterable[tuple[str, str | Tag]]:
-    """What stands for a match; a sign of a highlight is of this kind."""
+    """Return what replaces a match; a highlight mark gets this kind."""
     raw = found[0]
     if found["code"]:
         name, tag = code_at(found.string, *found.span())

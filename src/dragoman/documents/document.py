@@ -1,8 +1,8 @@
-"""A document: text to be translated, in bytes that stay as they are.
+"""A document: text to translate, in bytes that are preserved.
 
-A format finds the places of text (`Segment`), as characters of a part of the document; the
-translations are put in these places, and every other byte is left alone. A file of one part is its
-whole content; an archive has a part for each of its members that has text.
+A format locates the text (`Segment`), as characters of a part of the document; the translations are
+written there, and every other byte is unchanged. A simple file has one part, its whole content; an
+archive has one part for each member that contains text.
 """
 
 import marshal
@@ -24,53 +24,53 @@ from dragoman.languages import LangCodes, base_of, tag
 from dragoman.text.marked import Marked, Tag
 
 MOST = 1 << 18
-"""Most segments of a document."""
+"""Maximum number of segments in a document."""
 NAMED = 20
-"""Places that are named of what is left alone for one reason."""
+"""Maximum number of places listed for each reason why text is left alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Text of a document that is translated by itself: a paragraph, a cell, a message."""
+    """Text that is translated as a unit: a paragraph, a cell, a message."""
 
     start: int
-    """Where it begins in its part, in characters."""
+    """Start offset in its part, in characters."""
     end: int
-    """Where it ends."""
+    """End offset in its part."""
     source: Marked
-    """What is translated."""
+    """Text to translate."""
     write: Callable[[Marked], str]
-    """How a translation is written there, with the escapes of the format."""
+    """Formats a translation for this place, with the escapes of the format."""
     where: str
-    """What a reader finds it by, such as "line 3"."""
+    """Location shown to the user, such as "line 3"."""
     fault: Callable[[str, Marked, Marked], str] = lambda *_: ""
-    """Why a translation cannot be written there, given what is there, `source` and it; "" if it
-    can."""
+    """Returns why a translation cannot be written there, from the current text, `source` and the
+    translation; "" if it can."""
     beside: bool = False
-    """Whether a translation stands beside the source, not in its place."""
+    """Whether a translation is written next to the source instead of replacing it."""
 
 
 class Left:
-    """What a document has that is not translated: why, and in which places."""
+    """Untranslated content of a document, by reason, with its places."""
 
     def __init__(self) -> None:
         self._places, self._counts = dict[str, list[str]](), Counter[str]()
 
     def add(self, why: str, where: str) -> None:
-        """Add what is at a place."""
+        """Add a place that is left alone for this reason."""
         self._counts[why] += 1
         if self._counts[why] <= NAMED:
             self._places.setdefault(why, []).append(where)
 
     def __iter__(self) -> Iterator[str]:
-        """A sentence for each reason."""
+        """Yield a sentence for each reason."""
         for why, places in self._places.items():
             rest = self._counts[why] - len(places)
             yield f"{why}: {'; '.join([*places, *[f'{rest:,} more'] * (rest > 0)])}"
 
 
 class PackedValues:
-    """Values of built-in types in one row of bytes: as objects they take many times more."""
+    """Values of built-in types in one byte buffer; as objects they take many times more memory."""
 
     def __init__(self) -> None:
         self._bytes, self._places = bytearray(), array("I")
@@ -82,16 +82,16 @@ class PackedValues:
         return marshal.loads(memoryview(self._bytes)[self._places[number] :])  # noqa: S302 -- ours
 
     def append(self, value: Any) -> None:  # noqa: ANN401 -- what `marshal` takes
-        """Add one."""
+        """Add a value."""
         self._places.append(len(self._bytes))
         self._bytes += marshal.dumps(value)
 
 
 class Segments:
-    """The segments of a text in little memory: one is made anew whenever it is asked for."""
+    """The segments of a text, stored compactly; each access creates a new `Segment`."""
 
     def __init__(self, name: str, segments: Iterable[Segment] = ()) -> None:
-        """`name` is that of the document, for messages."""
+        """`name` is the document's name, for messages."""
         self._name, self._packed = name, PackedValues()
         self._starts, self._ends = array("I"), array("I")
         self._functions = list[Callable[..., str]]()
@@ -100,7 +100,7 @@ class Segments:
             self.append(segment)
 
     def append(self, segment: Segment) -> None:
-        """Add one. Raises InputError for more than `MOST`."""
+        """Add a segment. Raises InputError for more than `MOST`."""
         reject_more(len(self) + 1, self._name)
         self._starts.append(segment.start)
         self._ends.append(segment.end)
@@ -122,12 +122,12 @@ class Segments:
         return map(self.__getitem__, range(len(self)))
 
     def move(self, moved: Callable[[int], int]) -> None:
-        """Change all places."""
+        """Map all start and end offsets."""
         self._starts = array("I", map(moved, self._starts))
         self._ends = array("I", map(moved, self._ends))
 
     def _number(self, function: Callable[..., str]) -> int:
-        """The number of a function; equal partial ones have the same."""
+        """Return the number of a function; equal partials have the same number."""
         key: object = function
         if isinstance(function, partial):
             key = function.func, function.args, *function.keywords.items()
@@ -142,7 +142,7 @@ _FIELDS = attrgetter("raw", "kind", "kept", "shown")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A text of a document with its segments, in order and apart."""
+    """A text of a document with its segments, in order and without overlap."""
 
     text: str
     segments: Segments | tuple[Segment, ...]
@@ -150,27 +150,27 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part with what is written in the places of its segments."""
+    """A part with the new texts of its segments."""
 
     part: Part
     texts: Callable[[int], str | None]
-    """Of each segment of the document, by its number; None leaves one as it is."""
+    """Returns a segment's new text, by its number in the document; None leaves it unchanged."""
     first: int = 0
-    """The number of the part's first one."""
+    """Number of the part's first segment."""
 
     def at(self, number: int) -> str:
-        """What stands in the place of a segment."""
+        """Return the text written in the place of a segment of the part."""
         text, segment = self.texts(self.first + number), self.part.segments[number]
         return self.part.text[segment.start : segment.end] if text is None else text
 
     @property
     def is_changed(self) -> bool:
-        """Whether anything is written."""
+        """Whether any segment has a new text."""
         numbers = range(self.first, self.first + len(self.part.segments))
         return any(self.texts(number) is not None for number in numbers)
 
     def __iter__(self) -> Iterator[str]:
-        """The pieces that the text consists of."""
+        """Yield the pieces of the new text."""
         end = 0
         for number, segment in enumerate(self.part.segments, self.first):
             if (text := self.texts(number)) is not None:
@@ -183,9 +183,9 @@ class WrittenPart:
 def cut_out(
     text: str, place: tuple[int, int], cuts: Iterable[tuple[int, int, str]]
 ) -> tuple[str, Callable[[int], int]]:
-    """What is at a place of a text, with marks where something is cut out: start, end, mark.
+    """Return the text at a place, with each cut (start, end, mark) replaced by its mark.
 
-    And where places in the text are in it.
+    Also return a function that maps offsets in `text` to offsets in the result.
     """
     done, end = place
     made, starts, shifts = StringIO(), array("q"), array("q", [-done])
@@ -201,26 +201,26 @@ def cut_out(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a format has read of a file."""
+    """A file as its format has read it."""
 
     parts: tuple[Part, ...]
     assemble: Callable[[Sequence[WrittenPart]], bytes]
-    """The file, given how each part is written."""
+    """Builds the file from its written parts."""
     left: tuple[str, ...] = ()
     """What is not translated, and why, as sentences."""
 
     @property
     def segments(self) -> Iterator[Segment]:
-        """Those of all parts, in order."""
+        """The segments of all parts, in order."""
         return (segment for part in self.parts for segment in part.segments)
 
     @property
     def firsts(self) -> list[int]:
-        """The number of the first segment of each part, and that of all segments."""
+        """The number of each part's first segment, then the total number of segments."""
         return [*accumulate((len(part.segments) for part in self.parts), initial=0)]
 
     def written(self, texts: Callable[[int], str | None]) -> bytes:
-        """The file with what its segments have `write` made, by numbers; None leaves one."""
+        """Return the file with new texts of segments, by number; None leaves one unchanged."""
         parts = zip(self.parts, self.firsts, strict=False)
         return self.assemble([WrittenPart(part, texts, first) for part, first in parts])
 
@@ -232,39 +232,38 @@ def one_part(
     name: str,
     left: Iterable[str] = (),
 ) -> Document:
-    """A document that is one text, written by `encode`; `left` is read after the segments."""
+    """Return a document with one part, written by `encode`; `left` is read after the segments."""
     part = Part(text, Segments(name, segments))
     return Document((part,), lambda parts: encode(parts[0]), tuple(left))
 
 
 MARKS = [*map(chr, range(0xFDD0, 0xFDF0))]
-"""Characters that Unicode keeps for such uses; no translation has them."""
+"""Characters that Unicode reserves for internal use; no translation contains them."""
 
 
 def unused(text: str) -> str:
-    """A character for marks that a text does not have."""
+    """Return a character to use in marks: one that the text does not contain."""
     used = {*text}
-    private = map(chr, range(0xE000, 0x110000))  # for a file that has all marks
+    private = map(chr, range(0xE000, 0x110000))  # if the file contains all of MARKS
     return next(c for c in chain(MARKS, private) if c not in used)
 
 
 class Asides:
-    """Texts that stand in tags, such as the description of a picture: each is set aside.
+    """Texts inside tags, such as image descriptions, that are set aside.
 
-    Where one was, the text has its number between two marks, so that it goes with its tag to
-    wherever that is put.
+    Each is replaced by its number between two marks, which moves with its tag.
     """
 
     def __init__(self, text: str, name: str) -> None:
-        """`name` is that of the document, for messages."""
+        """`name` is the document's name, for messages."""
         self._mark = unused(text)
         self._text, self._starts, self._ends = text, array("I"), array("I")
         self._raw, self._segments = StringIO(), Segments(name)
 
     def put(self, raw: str, segment: Segment) -> str:
-        """Take a text, which is written so, and return what stands in its place.
+        """Store a text, written as `raw`, and return what replaces it.
 
-        Where the segment begins and ends is not looked at.
+        The segment's start and end are ignored.
         """
         start = self._raw.tell()
         self._raw.write(raw)
@@ -275,7 +274,7 @@ class Asides:
         return f"{self._mark}{number}{self._mark}"
 
     def cut(self, segment: Segment) -> str:
-        """The same for what is at its place of the text, one after the other."""
+        """Do the same for the text at the segment's place; segments must come in order."""
         self._starts.append(segment.start)
         self._ends.append(segment.end)
         return self.put(self._text[segment.start : segment.end], segment)
@@ -285,16 +284,16 @@ class Asides:
 
     @property
     def part(self) -> Part:
-        """All that is set aside."""
+        """The part that contains all texts set aside."""
         return Part(self._raw.getvalue(), self._segments)
 
     def filled(self, pieces: Iterable[str], written: WrittenPart) -> Iterator[str]:
-        """Pieces of the text with what is set aside at its places."""
+        """Return pieces of the text with the texts set aside back in their places."""
         mark = re.compile(f"{self._mark}([0-9]+){self._mark}")
         return (mark.sub(lambda found: written.at(int(found[1])), piece) for piece in pieces)
 
     def document(self, segments: Segments, encode: Encode, left: Iterable[str]) -> Document:
-        """The whole, of which these are the other segments; `left` is what is not translated."""
+        """Return the whole document, with its other segments; `left` is what is not translated."""
         marks = map(self._marked, range(len(self._starts)))
         cuts = zip(self._starts, self._ends, marks, strict=True)
         self._text, moved = cut_out(self._text, (0, len(self._text)), cuts)
@@ -304,9 +303,9 @@ class Asides:
 
 
 def in_language(document: Document, place: re.Pattern[bytes], languages: LangCodes) -> Document:
-    """The document, which names the second language where it named the first, if a text changes.
+    """Return a document that declares the second language instead of the first if a text changes.
 
-    The first match of `place` that has a group is where it does: `<html lang="en">`.
+    The first match of `place` with a group contains the declaration: `<html lang="en">`.
     """
     source, into = languages
 
@@ -334,12 +333,11 @@ _CODE = re.compile(
     rb"|=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>]*)",
     re.IGNORECASE,
 )
-"""The code of a language in a tag, or in ARB, where its parts are joined by `_`; or another value,
-whatever is written in it.
-"""
+"""A language code in a tag, or in ARB, where `_` joins its parts; or another value, whatever it
+contains."""
 
 
 def reject_more(count: int, name: str) -> None:
-    """Raise InputError for a document with more segments than `MOST`."""
+    """Raise InputError if a document has more than `MOST` segments."""
     if count > MOST:
         raise InputError(f"{name} has more than {MOST:,} texts to translate; cut it into parts.")

@@ -1,4 +1,4 @@
-"""Books in EPUB: the chapters that the package lists, its tables of contents, and its title."""
+"""EPUB books: the chapters that the package lists, its tables of contents, and its title."""
 
 import posixpath
 from functools import partial
@@ -17,10 +17,10 @@ _PAGE, _CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"
 
 
 def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
-    """The texts of a book.
+    """Read the texts of a book.
 
-    The chapters that change name their language, as pages do. Raises InputError for a book that is
-    damaged or has encrypted chapters, and as the archive's and the members' readers do.
+    Changed chapters declare their new language, as pages do. Raises InputError for a book that is
+    damaged or has encrypted chapters, and as the readers of the archive and of its members do.
     """
     archive = Archive.open(data, name)
     roots = archive.elements(_CONTAINER, "rootfile")
@@ -48,7 +48,7 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
 
 
 def _read_member(data: bytes, book: str, member: str, kind: str, languages: LangCodes) -> Document:
-    """A chapter, a table of contents, or the package itself."""
+    """Read a chapter, a table of contents, or the package itself."""
     name = f"{book}: {member}"
     if kind == _PAGE:
         return read_xhtml(data, name, f"{member}, ", languages)

@@ -1,4 +1,4 @@
-"""The formats of documents: by the ending of a file's name, or as they are told."""
+"""The formats of documents, by the suffix of a file's name or as specified."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,21 +11,20 @@ from dragoman.files.reading import DOCUMENTS
 from dragoman.languages import LangCodes
 
 LARGEST = 1 << 26
-"""Most bytes of a document."""
+"""Maximum size of a document, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a kind of document is known and read."""
+    """How a kind of document is recognized and read."""
 
     suffixes: tuple[str, ...]
-    """Endings of names."""
+    """Suffixes of file names."""
     module: str
-    """Of this package, whose optional libraries are imported when it is asked for. Its `read` reads
-    the bytes of a file, given its name for messages.
-    """
+    """Module of this package, imported on demand for its optional libraries. Its `read` reads the
+    bytes of a file, given the file's name for messages."""
     has_languages: bool = False
-    """Whether that also takes the codes of the languages, from and into."""
+    """Whether `read` also takes the codes of the source and target languages."""
 
 
 FORMATS = {
@@ -49,7 +48,7 @@ FORMATS = {
 }
 
 PACKED = {"docx", "pptx", "xlsx", "odt", "odp", "ods", "epub"}
-"""Formats that are, or may be, archives, which are told apart as they are read."""
+"""Formats that are, or may be, archives; the difference is detected when they are read."""
 
 REFUSED = {
     "pdf": "a PDF, which has places of letters instead of a text; translate the docx, odt or html "
@@ -59,13 +58,13 @@ REFUSED = {
     "ppt": "a presentation of an old format; save it as pptx",
     "rtf": "a document in RTF; save it as docx or odt",
 }
-"""What cannot be translated, by suffix, and what to do."""
+"""Formats that cannot be translated, by suffix, and what to do."""
 
 
 def format_of_name(name: str) -> str | None:
-    """The format of a document by the ending of its name; None for another file.
+    """Return the format of a document by its suffix; None for another file.
 
-    Raises InputError for what cannot be translated, with what to do.
+    Raises InputError for a format that cannot be translated, with what to do.
     """
     suffix = PurePath(name).suffix.lower().removeprefix(".")
     if suffix in REFUSED:
@@ -81,13 +80,12 @@ def read_document(
     columns: Sequence[str] = (),
     languages: LangCodes = (None, None),
 ) -> Document:
-    """Read a document of a known format, or of the one that its name tells.
+    """Read a document in a known format, or in the one that its name indicates.
 
-    Of a table only some `columns` may be asked for, by name or number. `languages`, from and into,
-    are for a memory (TMX), which may have several, and for what names its language: XLIFF, pages of
-    HTML and EPUB, ARB.
-    Raises InputError for an unknown format, one whose library is not installed, and a file that is
-    too large or damaged.
+    `columns` selects columns of a table, by name or number. `languages`, source and target, are for
+    a memory (TMX), which may have several, and for formats that name their language: XLIFF, HTML
+    and EPUB pages, ARB. Raises InputError for an unknown format, one whose library is not
+    installed, and a file that is too large or damaged.
     """
     chosen = known or format_of_name(name)
     if chosen not in FORMATS:
@@ -118,7 +116,7 @@ def read_document(
 
 
 def _reject_others(data: bytes, name: str, known: str) -> None:
-    """Raise InputError if a file of a format in plain text begins as one of another kind."""
+    """Raise InputError if a file in a plain-text format begins like one of another kind."""
     if hasattr(data, "encode"):  # a str, whatever the annotation says
         raise TypeError(f"{name} is given as a str; give its bytes, as path.read_bytes() has them.")
     kind = next((DOCUMENTS[start] for start in DOCUMENTS if data.startswith(start)), None)

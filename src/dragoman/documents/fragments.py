@@ -1,7 +1,7 @@
-"""HTML in the strings of other formats: elements in a sentence, and pieces of a page.
+"""HTML in strings of other formats: elements in a sentence, and page fragments.
 
-A string with blocks, such as `<p>One</p><p>Two</p>`, can be read as a page where each block has a
-place of its own to be written in; else its blocks are elements of one text, with spaces between.
+A string with blocks, such as `<p>One</p><p>Two</p>`, can be read as a page if each block has its
+own place to be written in; otherwise its blocks are elements of one text, with spaces between.
 """
 
 import re
@@ -27,28 +27,27 @@ _MARKUP = re.compile(
     r"(?:[\s=](?:[^<>\"']|\"[^\"]*\"|'[^']*')*+)?/?>",
     re.ASCII | re.DOTALL | re.IGNORECASE,
 )
-"""Comments, what has no text, and tags; also those of numbers, which stand for components, and of
-Unity: `<size=20>`.
-"""
+"""Comments, elements without text, and tags; also numbered tags, which stand for components, and
+Unity's: `<size=20>`."""
 _CHARACTERS = "|".join(name for name in html5 if not name.endswith(";"))
-"""Names of characters that pages may write without a semicolon, such as `&copy`."""
+"""Names of characters that may be written without a semicolon, such as `&copy`."""
 _KEY = re.compile(
     rf"\(&[A-Za-z0-9]\)"
     rf"|(?P<sign>(?<!\S)(?:&&?(?!(?:{_CHARACTERS})(?![^\W\d_])|\w+;)|_(?=[A-Z])))"
     rf"(?P<word>[^\W\d_]\w*)"
 )
-"""What makes a letter of a menu a key: `&Open`, `_Open`, and `(&O)` behind other scripts."""
+"""What makes a letter a menu key: `&Open`, `_Open`, and `(&O)` after other scripts."""
 _NO_LABEL = re.compile(r"(?!\W*_)(?:\W*[a-z]|.*?\s[a-z]\w{4})", re.DOTALL)
-"""How what is not the title of something begins: with a small letter, or a long word that does."""
+"""The start of a text that is not a label: a small letter, or a long word that begins with one."""
 _BAR = re.compile(r"\{[^{}]*+\}+|<[^<>]*+>|\|\|+|(\|)")
-"""What parts the forms of a message, as vue-i18n and Laravel have them; or what may have a bar."""
+"""A bar between forms of a message, as in vue-i18n and Laravel; or text that may contain a bar."""
 _RANGE = re.compile(r"\s*+(\{\d+\}|[\[\]](?:-?\d+|-Inf),\s?(?:-?\d+|\*|Inf)[\[\]])?\s*+")
-"""For which numbers Laravel and Symfony take a form."""
+"""The numbers for which Laravel and Symfony use a form."""
 _EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "script", "style", "var"}
 
 
 def is_page(text: str) -> bool:
-    """Whether it has a block of HTML, such as a paragraph, and no tag that HTML lacks."""
+    """Return whether a text has an HTML block, such as a paragraph, and no tag that HTML lacks."""
     if "</" not in text:
         return False
     opened, closed = set[str](), set[str]()
@@ -66,9 +65,9 @@ def read_page(
     where: str,
     left: Left,
 ) -> Iterator[Segment]:
-    """The sentences of a piece of a page, block by block and line by line.
+    """Yield the sentences of a page fragment, block by block and line by line.
 
-    `at` says where a place of the text is in the document, and `write` writes there.
+    `at` maps an offset in the text to the document, and `write` writes there.
     """
     page = Page(text, _RULES, where, f"{where}, ", left)
     for each in page.document(lambda _: b"").parts[0].segments:
@@ -78,11 +77,11 @@ def read_page(
 def forms(
     text: str, start: int, end: int, read: Callable[[str], str]
 ) -> list[tuple[int, int, Marked]]:
-    """What bars part there, each without the numbers that it is for: its places, and what it says.
+    """Return the forms that bars separate, each without its numbers: start, end and text.
 
-    The whole, unless it is surely a message in several forms: two have numbers, or there are spaces
-    around all bars, or in all forms. A pattern, a list of names and a sentence with a bar in
-    brackets or in quotes are none. `read` makes a string of how it is written.
+    Return the whole, unless it is certainly a message with several forms: two have numbers, or
+    there are spaces around all bars, or in all forms. A pattern, a list of names and a sentence
+    with a bar in brackets or in quotes are not. `read` decodes a string as it is written.
     """
     bars = [found.start() for found in _BAR.finditer(text, start, end) if found[1]]
     whole, found, ranges = with_elements((read(text[start:end]),)), list[tuple[int, int]](), 0
@@ -100,7 +99,7 @@ def forms(
 
 
 def _is_form(text: str) -> bool:
-    """Whether it is more than a name, and has a letter, and no half of an element or a pair."""
+    """Return whether a text has a letter and no half of an element or pair, and is not a name."""
     is_whole = text.count("<") == 2 * text.count("</")
     is_whole &= all(text.count(a) == text.count(b) for a, b in ("()", "[]", "{}"))
     is_whole &= not any(text.count(quote) % 2 for quote in '"`')
@@ -109,7 +108,7 @@ def _is_form(text: str) -> bool:
 
 
 def places(raw: str, escape: re.Pattern[str], start: int) -> Callable[[int], int]:
-    """Where a place of a text is in the document, in which it is written so from `start` on."""
+    """Return what maps offsets in a text to the document, where `raw` begins at `start`."""
     escapes, shifts = array("q"), array("q", [start])
     for found in escape.finditer(raw):
         escapes.append(found.start() + start - shifts[-1])
@@ -118,15 +117,15 @@ def places(raw: str, escape: re.Pattern[str], start: int) -> Callable[[int], int
 
 
 def written(marked: Marked) -> str:
-    """Text with its tags as it stands in a piece of a page."""
+    """Write text with its tags as in a page fragment."""
     return marked.written(lambda text: text.replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str) -> Marked:
-    """Marked text of pieces whose texts may have elements of HTML, which become tags.
+    """Return the marked text of pieces, with HTML elements in their texts as tags.
 
-    A tag without a partner is one if it says so itself, as `<br/>` does; else it is text: `<name>`.
-    The words of blocks have a space between them. The document has each tag as `write` makes it.
+    A tag without a partner is one only if it is void, as `<br/>` is; else it is text: `<name>`. The
+    words of blocks have a space between them. `write` gives each tag its form in the document.
     """
     items, opened, given = list[tuple[str, str | Tag]](), dict[str, list[int]](), [*pieces]
     for piece in given:
@@ -148,16 +147,16 @@ def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str
         items.append((" ", whole[place:] if isinstance(piece, str) else piece))
     items = [*_with_keys(items, write)]
     if sum(isinstance(piece, Tag) and piece.kind == "open" for _, piece in items) > DEEPEST:
-        return merged(given)  # or those that are too deep would not keep their partners
+        return merged(given)  # tags that are too deep would lose their partners
     return paired(_apart(items))
 
 
 def _with_keys(
     items: Sequence[tuple[str, str | Tag]], write: Callable[[str], str]
 ) -> Iterator[tuple[str, str | Tag]]:
-    """The items with the key of a menu as a tag around its word; a text with two signs has none.
+    """Yield the items with a menu key as a tag around its word; a text with two signs has none.
 
-    One with `_` inside it is a title, such as Save _As.
+    A text with `_` inside it is a title, such as Save _As.
     """
     text = "".join(piece for _, piece in items if isinstance(piece, str))
     is_title = text.count("_") == 1 and not _NO_LABEL.match(text)
@@ -180,9 +179,9 @@ def _with_keys(
 
 
 def _apart(items: Sequence[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:
-    """The items with a tag that shows a space where a block begins or ends between two words."""
+    """Yield the items, with a tag shown as a space where a block begins or ends between words."""
     shown = [piece if isinstance(piece, str) else piece.shown for _, piece in items]
-    follows = [False]  # whether a word does, from the last item on
+    follows = [False]  # whether a word follows, from the last item on
     for each in reversed(shown):
         follows.append(not each[0].isspace() if each else follows[-1])
     space, at_word = ("", Tag("", shown=" ")), False

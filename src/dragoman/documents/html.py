@@ -2,8 +2,8 @@
 
     read(b"<p>One <b>word</b>.</p>", "page.html")
 
-What is in a block is a sentence or several. Scripts, styles, `<pre>` and drawings are left alone;
-`<code>` and its like, `translate="no"` and `class="notranslate"` are copied. XHTML is read as XML.
+A block contains one or more sentences. Scripts, styles, `<pre>` and drawings are left alone;
+`<code>` and the like, `translate="no"` and `class="notranslate"` are copied. XHTML is read as XML.
 """
 
 import re
@@ -76,10 +76,10 @@ _ROOT = re.compile(rb"(?is)<!--(?:(?!<!--).)*?-->|(<html\b[^<>]*>)")
 
 
 def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
-    """The text of a page, in the encoding that it declares; broken markup is no error.
+    """Read the text of a page, in the encoding that it declares; broken markup is not an error.
 
-    If its text changes, its `lang` does from the first of the `languages` to the second.
-    Raises InputError for XHTML in another encoding than it declares, and as `decoded` does.
+    If its text changes, its `lang` changes from the first of the `languages` to the second. Raises
+    InputError if XHTML is not in the encoding that it declares, and as `decoded` does.
     """
     if PurePath(name).suffix.lower() == ".xhtml":
         return read_xhtml(data, name, "", languages)
@@ -91,6 +91,6 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
 
 
 def read_xhtml(data: bytes, name: str, place: str, languages: LangCodes) -> Document:
-    """The text of a page of XML; `place` begins what says where a text is."""
+    """Read the text of an XML page; `place` begins each location."""
     text, encode = decode_xml(data, name)
     return in_language(Page(text, XHTML_RULES, name, place).document(encode), _ROOT, languages)

@@ -1,6 +1,6 @@
-"""JSON: the strings that are values, line by line or block by block; keys and all else stay.
+"""JSON: string values, line by line or block by block; keys and everything else are preserved.
 
-So does, in ARB, what is told about a string under a key that begins with `@`.
+In ARB, so is the information on a string under a key that begins with `@`.
 """
 
 import json
@@ -19,22 +19,22 @@ from dragoman.languages import LangCodes
 from dragoman.text.marked import Marked, copying, merged
 
 _TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<colon>[ \t\r\n]*+:)?|[][{}]')
-"""A key or a value that is a string, or a bracket, in what is JSON."""
+"""A string key or value, or a bracket, in valid JSON."""
 _VALUE = re.compile(r"[^ \t\r\n]")
-"""How one begins, behind white space."""
+"""The start of a value, after white space."""
 _LINE = re.compile(r"((?:[^\\]|\\[^nr])+)|\\.")
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
-"""How one character is written with others."""
+"""How one character is escaped."""
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _LOCALE = re.compile(rb'("@@locale"\s*:\s*"[\w-]+")')
 _ARGUMENT = re.compile(r"(?<![\w$])\$[1-9](?![.,]?\d)")
 
 
 def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
-    """The values of a JSON file, or of JSON lines.
+    """Read the values of a JSON file, or of JSON lines.
 
-    If a text of ARB changes, its locale does from the first of the `languages` to the second.
-    Raises InputError for what is neither.
+    If a text of ARB changes, its locale changes from the first of the `languages` to the second.
+    Raises InputError if it is neither.
     """
     text, encode = decoded(data, name)
     left, is_arb = Left(), name.lower().endswith(".arb")
@@ -44,7 +44,7 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
 
 def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Segment]:
     _check(text, name)
-    about = sys.maxsize  # brackets around a key with @
+    about = sys.maxsize  # number of brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
     slashes = "\\/" in text
     opened, key, line, place = list[str](), "", 1, 0
@@ -70,7 +70,7 @@ def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Seg
 
 
 def _check(text: str, name: str) -> None:
-    """Raise InputError for what is neither JSON nor JSON lines."""
+    """Raise InputError if a text is neither JSON nor JSON lines."""
 
     def refuse(constant: str) -> None:
         raise json.JSONDecodeError(constant, text, place)
@@ -89,7 +89,7 @@ def _check(text: str, name: str) -> None:
 
 
 def _with_arguments(segment: Segment) -> Segment:
-    """The segment with what a browser puts a value in the place of: `$1` is a price elsewhere."""
+    """Return the segment with a browser's placeholders copied; `$1` is a price elsewhere."""
     pieces = (copying(p, _ARGUMENT) if isinstance(p, str) else (p,) for p in segment.source.pieces)
     return replace(segment, source=merged(chain.from_iterable(pieces)))
 
@@ -97,10 +97,10 @@ def _with_arguments(segment: Segment) -> Segment:
 def _texts(
     text: str, place: tuple[int, int], where: str, left: Left, write: Callable[..., str]
 ) -> Iterator[Segment]:
-    """The lines of a string, the blocks of a page, or the branches of a message that chooses."""
+    """Yield the lines of a string, the blocks of a page, or the branches of a choice."""
     raw, start = text[slice(*place)], place[0] + 1
     value, at = json.loads(raw), fragments.places(raw[1:-1], _ESCAPE, start)
-    if "\\u" in raw and SURROGATE.search(value):  # a half, which none translates
+    if "\\u" in raw and SURROGATE.search(value):  # half a character: not translated
         yield Segment(start, place[1] - 1, Marked((value,)), write, where)
         return
     if choices.CHOICE.search(value):
@@ -121,7 +121,7 @@ def _texts(
 
 
 def _read(raw: str) -> str:
-    """The string that is written so, without its quotes."""
+    """Decode a string written without its quotes."""
     return str(json.loads(f'"{raw}"'))
 
 

@@ -1,10 +1,10 @@
-"""Plain text: a line is translated by itself, or with the one that goes on in it.
+"""Plain text: each line is translated separately, or with the line that continues it.
 
-A line that begins with a small letter goes on with the one before, if that is about full; so do
-lines of Chinese or Japanese that are as full as any, up to the end of a sentence. The line break is
-put back by alignment. Line ends, indents and a byte order mark stay.
+A line that begins with a small letter continues the one before, if that is nearly full; so do lines
+of Chinese or Japanese that are as full as any, up to the end of a sentence. Line breaks are put
+back by alignment. Line endings, indents and a byte order mark are preserved.
 
-In all formats a line break is read as a space, but between Chinese or Japanese characters as none.
+All formats read a line break as a space, but as nothing between Chinese or Japanese characters.
 """
 
 import re
@@ -19,36 +19,36 @@ from dragoman.text.spans import Span
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 FULL = 40
-"""Characters of a line that may go on in the next; of Chinese half as many, which are as wide."""
+"""Minimum width of a line that continues in the next: Latin letters are one wide, Chinese two."""
 _MOST = 100
-"""Lines that are translated as one."""
+"""Maximum number of lines that are translated as one."""
 _RAGGED = 4
-"""By how much a full line of Chinese may be shorter than another: no line begins with some marks,
-and none ends with others."""
+"""How much shorter a full line of Chinese may be than another: some marks may not begin a line, and
+others may not end one."""
 _ENDED = re.compile("[。！？｡…；：][”’」』）】]*$")
 _SENTENCE = re.compile("[。｡][”’」』）】]*$|[！？…][”’」』]$")
-"""What a paragraph ends with, but no title."""
+"""The end of a paragraph, but not of a title."""
 _ITEM = re.compile("[【■●◆・]|[（(]?[一二三四五六七八九十０-９]{1,3}[、）)．]|第.{1,3}[条章节]")
-"""How a line begins that goes on with no other."""
+"""The start of a line that continues no other."""
 _EITHER = "“”‘’…—·"
-"""Marks of Chinese and of other languages."""
+"""Marks used in Chinese and in other languages."""
 
 
 def at_break(before: str, after: str) -> str:
-    """What is read for a line break between two texts."""
+    """Return what is read for a line break between two texts."""
     beside = before[-8:].rstrip(_EITHER)[-1:], after[:8].lstrip(_EITHER)[:1]
     return "" if all(map(_needs_no_space, beside)) else " "
 
 
 def _needs_no_space(char: str) -> bool:
-    """Whether it is a character of Chinese or Japanese; Korean has spaces."""
+    """Return whether a character is Chinese or Japanese; Korean has spaces."""
     wide = char > "\u2e7f" and unicodedata.east_asian_width(char) in {"W", "F", "H"}
     kind = unicodedata.category(char)[0] if wide else ""
     return kind in {"L", "N", "P"} and "HANGUL" not in unicodedata.name(char, "")
 
 
 def unwrapped(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:
-    """The pieces with what is read for those that are a line break: a space in what is copied."""
+    """Yield the pieces with each line break as it is read; in copied text, that is a space."""
     items = [*pieces]
     shown = [piece if isinstance(piece, str) else piece.shown for _, piece in items]
     whole, end, copied = "".join(shown), 0, None
@@ -65,7 +65,7 @@ def unwrapped(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, st
 
 
 def read(data: bytes, name: str) -> Document:
-    """The lines of a text. Raises InputError for a damaged one in UTF-16."""
+    """Read the lines of a text. Raises InputError for damaged UTF-16."""
     text, encode = decoded(data, name)
     widest = widest_of(text[slice(*_stripped(line))] for line in _LINE.finditer(text))
     found = wrapped(text, map(_stripped, _LINE.finditer(text)), widest)
@@ -80,23 +80,23 @@ def _stripped(match: re.Match[str]) -> Span:
 
 
 def widest_of(lines: Iterable[str]) -> int:
-    """How wide the widest line is of those that may go on in others as Chinese does."""
+    """Return the width of the widest line among those that may continue as Chinese does."""
     return max((width(line) for line in lines if not at_break(line, "。")), default=0)
 
 
 def width(text: str) -> int:
-    """How wide a text is, in letters of Latin: in this encoding a wide one has two bytes."""
+    """Return the width of a text in Latin letters: wide ones have two bytes in this encoding."""
     return len(text.encode("gb18030", "replace"))
 
 
 def goes_on(before: str, after: str, widest: int) -> bool:
-    """Whether a line of Chinese or Japanese goes on in the next, the widest of all being so."""
+    """Return whether a Chinese or Japanese line continues in the next, given the largest width."""
     is_open = not (at_break(before, after) or _ENDED.search(before) or _ITEM.match(after))
     return is_open and width(before) >= max(FULL, widest - _RAGGED)
 
 
 def wrapped(text: str, lines: Iterable[Span], widest: int) -> Iterator[tuple[int, list[Span]]]:
-    """The lines that go on in one another, without blank ones; and the number of the first."""
+    """Yield the lines that continue one another, without blank ones, and the first one's number."""
     found, first = list[Span](), 1
     for number, (start, end) in enumerate(lines, start=1):
         before, line = text[slice(*found[-1])] if found else "", text[start:end]
@@ -113,7 +113,7 @@ def wrapped(text: str, lines: Iterable[Span], widest: int) -> Iterator[tuple[int
 
 
 def _sure(text: str, first: int, lines: list[Span]) -> Iterator[tuple[int, list[Span]]]:
-    """The lines as one, and the number of the first; but titles, which end no sentence, are not."""
+    """Yield the lines as one, with the first number; titles, which end no sentence, stay apart."""
     begun, is_whole = 0, _SENTENCE.search(text[slice(*lines[-1])])
     for number, (start, _) in enumerate((*lines[1:], (len(text),) * 2), start=1):
         if number == len(lines) or not (is_whole or text[start].islower()):

@@ -1,8 +1,8 @@
 """Markdown: paragraphs, headings, items, terms, cells and titles, with emphasis and links as tags.
 
-Code, front matter, formulas, HTML blocks, the targets of links, and lines that are directives of
-other tools are left alone. A paragraph whose text changes is written as one line, or as many as it
-has hard breaks.
+Code, front matter, formulas, HTML blocks, link targets, and lines that are directives of other
+tools are left alone. A paragraph whose text changes is written as one line, or as many as it has
+hard breaks.
 """
 
 import re
@@ -40,34 +40,34 @@ from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
 
 LARGEST = 1 << 22
-"""Most bytes: the parser's events take many times as many."""
+"""Maximum size in bytes: the parser's events take many times as much."""
 _TEXTS = {"Text", "Code", "InlineMath", "DisplayMath"}
-"""What has text that is read."""
+"""Events with text that is read."""
 _SPANS = {"Emphasis": "*", "Strong": "**", "Strikethrough": "~~", "Link": "[", "Image": "!["}
-"""What encloses text inside a paragraph, and how it is opened."""
+"""Elements that enclose text inside a paragraph, and their opening marks."""
 _LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
-"""What else is inside one."""
+"""Events inside a paragraph."""
 _NOTE = (" ", "^")
 """The sign before the bracket of a note."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
 _SEEN = {*_LEAVES, *_LEFT, "Html", "Image", ""}
-"""What is no definition; the end of the file has no name."""
+"""Events that are not definitions; the end of the file has no name."""
 _DEFINITION = re.compile(
     r"^[ \t>]*\[(?!\^)(?:[^][\\\r\n]|\\.)+\]:[ \t]*(?:<[^<>\r\n]*>|[^\s<]\S*)"
     rf"(?:[ \t]+|[ \t]*\r?\n[ \t>]*)[\"'(]([^\r\n]*)[\"')]{ENDS}",
     re.MULTILINE,
 )
-"""The definition of a link, with its title."""
+"""A link definition with a title."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _EMPTY_LINE = re.compile(r"(?:\r?\n|\r)[ \t>]*[\r\n]")
 _TABLE_ROW = re.compile(r"\r?\n\|")
-"""Where a row of a table follows."""
+"""The start of a following table row."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]([^\r\n]*)[\"')]\s*+\)")
-"""The end of a link with its title, unless that has several lines."""
+"""The end of a link with its title, if that is on one line."""
 
 
 def read(data: bytes, name: str) -> Document:
-    """The text of a Markdown file, which pyromark parses."""
+    """Read the text of a Markdown file, which pyromark parses."""
     if len(data) > LARGEST:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
     text, encode = decoded(data, name)
@@ -77,31 +77,31 @@ def read(data: bytes, name: str) -> Document:
 
 
 class _Span(NamedTuple):
-    """What encloses text and has begun."""
+    """An open element that encloses text."""
 
     more: Any
-    """What the parser says of it."""
+    """What the parser reports about it."""
     mark: str
-    """How it is opened."""
+    """The opening mark."""
     start: int
     """Where its text begins."""
     number: int
-    """That of its piece."""
+    """The number of its piece."""
 
 
 class _Bracket(NamedTuple):
-    """One that is open in a text."""
+    """An open bracket in a text."""
 
     number: int
-    """That of its piece."""
+    """The number of its piece."""
     start: int
     """Where the text in it begins."""
     asides: int
-    """How many were there."""
+    """How many texts had been set aside before it."""
 
 
 class _Paragraphs:
-    """The places of text, by the parser's events."""
+    """The places of text, from the parser's events."""
 
     def __init__(self, text: str, name: str) -> None:
         self._text, self.left, self.asides = text, Left(), Asides(text, name)
@@ -114,15 +114,15 @@ class _Paragraphs:
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
         self._opened: list[_Span] = []
-        self._depth = 0  # of the outermost picture that is open
+        self._depth = 0  # of the outermost open picture
         self._brackets: list[_Bracket] = []
 
     def _where(self, place: int) -> str:
         return f"line {bisect_left(self._line_ends, place) + 1}"
 
     def _without_directive(self, found: re.Match[str]) -> str:
-        """As much white space; a note is an item of a list, so that what is indented is no code;
-        between rows of a table are rows.
+        """Replace a directive with as much white space: a note with a list item, so that its
+        indented text is not code; one between rows of a table with rows.
         """
         text, start = found.string, found.start()
         last = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start]
@@ -134,20 +134,20 @@ class _Paragraphs:
         if last.startswith("|") and _TABLE_ROW.match(text, found.end()):
             blank = re.sub(r"^ | (?=\r?$)", "|", blank, flags=re.MULTILINE)
         mark = (found["start"] or "") + ("*" if found["note"] and begins else "")
-        longer = f"{mark} [\ufdef]:x"  # as an item without anything would end at an empty line
+        longer = f"{mark} [\ufdef]:x"  # an empty item would end at an empty line
         if found["note"] and len(longer) <= len(blank) and _EMPTY_LINE.match(text, found.end()):
             mark = longer if begins else mark
         return mark + blank[len(mark) :]
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
-        """What begins or ends or is there, more about it, and where it is, in characters."""
+        """Yield the parser's events: kind, name, data, and start and end in characters."""
         plain = with_plain_code(NO_DEFINITION.sub(r"\1;", self._plain), is_mdx=self._is_mdx)
         before = _characters(plain.encode())
         for kind, name, more, start, end in _events(plain):
             yield kind, name, more, before(start), before(end)
 
     def segments(self) -> Iterator[Segment]:
-        """The texts, in order."""
+        """Yield the texts, in order."""
         skipped, is_term, definitions = "", False, deque(_DEFINITION.finditer(self._plain))
         last = ("End", "", None, len(self._text), sys.maxsize)
         for kind, name, more, start, end in chain(self._events(), [last]):
@@ -169,7 +169,7 @@ class _Paragraphs:
                     skipped = name
 
     def _paragraph(self, *, is_heading: bool) -> Iterator[Segment]:
-        """The text that was added, if there is any beside code."""
+        """Yield the text that was added, if there is any besides code."""
         if not any(name in (" ", "\\") for name, _ in self._pieces):
             return
         where, source = self._where(self._start), self._marked(self._pieces)
@@ -185,7 +185,7 @@ class _Paragraphs:
         return paired(with_kept(pieces, is_mdx=self._is_mdx))
 
     def _add(self, kind: str, name: str, more: Any, start: int, end: int) -> str:  # noqa: ANN401
-        """Add what is there; return the name of a span that is added as one, up to its end."""
+        """Add an event; return the name of a span that is added as a whole, up to its end."""
         raw, before, self._end = self._text[start:end], self._end, end
         if kind == "Start" and name == "Link" and more["link_type"] in ("Autolink", "Email"):
             self._pieces += as_written(raw)
@@ -230,7 +230,7 @@ class _Paragraphs:
             self._depth = len(self._opened)
 
     def _close(self, name: str, before: int, end: int) -> None:
-        """End a span, whose last text ended `before`; a picture is one tag."""
+        """End a span, whose last text ended at `before`; a picture is one tag."""
         more, mark, start, number = self._opened.pop()
         kind = more["link_type"] if name in ("Link", "Image") else ""
         label = self._text[start:before] if kind in ("Shortcut", "Collapsed") else ""
@@ -246,14 +246,14 @@ class _Paragraphs:
             text = _ESCAPED.sub(r"\1", unescaped(self._plain[first:last]))
             cut = self._set_aside(first, last, text)
             raw = f"{self._text[before:first]}{cut}{self._text[last:end]}"
-        if label:  # its text is what it is found by
+        if label:  # the text is also the label
             raw = "]" if is_picture else f"][{label}]"
         self._pieces.append(("", Tag(mark + raw)) if is_picture else (name, Tag(raw, "close")))
 
     def _add_text(self, raw: str, more: str | None, start: int, end: int) -> None:
-        """Add words, or the end of a line."""
+        """Add words or a line break."""
         escaped = "\\" if self._text[start - 1 : start] == "\\" else " "
-        # An entity is longer than its text; all else is as the file has it.
+        # An entity is longer than its text; everything else equals the raw text.
         text = "\n" if more is None else raw if len(raw) == len(more) else more
         if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
             self._pieces.append(("", Tag(":")))
@@ -265,9 +265,9 @@ class _Paragraphs:
             self._add_bracket(start, end)
 
     def _add_bracket(self, start: int, end: int) -> None:
-        """Begin or end what Pandoc has in brackets: a note, `^[words]`, or `[words]{.name}`.
+        """Begin or end bracketed text of Pandoc: a note, `^[words]`, or `[words]{.name}`.
 
-        A note is a text of its own, unless another one is in it, or it is in a picture.
+        A note is a separate text, unless it contains another one or is in a picture.
         """
         if self._text[start] != "]":
             name, before = self._pieces[-2] if len(self._pieces) > 1 else ("", "")
@@ -291,10 +291,10 @@ class _Paragraphs:
             self._pieces[-1] = "[", Tag("]", "close")
 
     def _taken_out(self, number: int, first: int, last: int, what: str, label: str = "") -> str:
-        """What stands in the place of the text behind a piece, whose place is given.
+        """Delete the pieces from `number` on; return what replaces the text from `first` to `last`.
 
-        That is a text of its own, or itself if there is nothing to translate in it. The pieces from
-        this one on are gone then.
+        That is a mark for a separate text, or the text itself if there is nothing to translate in
+        it.
         """
         inner, raw = self._pieces[number + 1 :], self._text[first:last]
         del self._pieces[number:]
@@ -309,10 +309,10 @@ class _Paragraphs:
         return self.asides.cut(Segment(first, last, source, write, where, fault))
 
     def _set_aside(self, first: int, last: int, title: str) -> str:
-        """What stands in the place of a title, up to the sign that ends it.
+        """Return what replaces a title, up to the sign that ends it.
 
-        That is itself in a picture, and where it has what was replaced for the parser, such as
-        damaged bytes.
+        The title stays itself in a picture, and if it contains something that was replaced for the
+        parser, such as damaged bytes.
         """
         if (raw := self._text[first:last]) != self._plain[first:last] or self._depth:
             return raw
@@ -323,7 +323,7 @@ class _Paragraphs:
 
 
 def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
-    """What the parser finds: what begins or ends or is there, more about it, and its bytes."""
+    """Yield the parser's events: kind, name, data, and start and end in bytes."""
     import pyromark
 
     options = pyromark.Options
@@ -338,7 +338,7 @@ def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
 
 
 def _characters(raw: bytes) -> Callable[[int], int]:
-    """What counts the characters of UTF-8 before a byte."""
+    """Return a function that counts the characters of UTF-8 before a byte."""
     if raw.isascii():
         return int
     begins = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
@@ -353,14 +353,14 @@ def _characters(raw: bytes) -> Callable[[int], int]:
 
 
 _COUNTED_BYTES = 64
-"""How many bytes are counted at once beforehand: a count for each byte would take eight."""
+"""Bytes per precomputed count; a count for each byte would take eight bytes."""
 
 
 def _fault(raw: str, source: Marked, made: Marked, *, end: str = "") -> str:
-    """Why a text may not be written so: Markdown would read other letters than it has.
+    """Return why a text cannot be written: Markdown would read different letters.
 
-    So it may where the signs of emphasis have their partners in another text. The end of what is
-    there may be none of the text.
+    The same applies to marks of emphasis that have their partners in another text. `end` is a
+    suffix of `raw` that is not part of the text.
     """
     raw = raw.removesuffix(end)
     labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
@@ -374,7 +374,7 @@ def _fault(raw: str, source: Marked, made: Marked, *, end: str = "") -> str:
 
 
 def _read(paragraph: str, labels: Iterable[str], formulas: Container[str]) -> Counter[str]:
-    """The letters of a paragraph, where links have these labels."""
+    """Return the letters of a paragraph in which links have these labels."""
     targets = "".join(f"\n\n{label}: x" for label in labels)
     plain = with_plain_targets(LINE_END.sub(" ", paragraph))
     plain = with_plain_code(plain, formulas=formulas)
@@ -387,7 +387,7 @@ def _letters(text: str) -> Counter[str]:
 
 
 def _is_inline(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has it
-    """Whether this is inside a paragraph, and no tag of HTML that would begin a block in a line."""
+    """Return whether this is inside a paragraph, and not an HTML tag that would begin a block."""
     tag = next(tokens_of(raw, RULES)).name if name == "InlineHtml" else ""
     is_block = tag != "" and (RULES.block(tag) or tag in RULES.raw)
     return (name in _SPANS or name in _LEAVES) and not is_block

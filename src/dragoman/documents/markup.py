@@ -1,7 +1,7 @@
 """HTML and XML, read without being rewritten: what is a tag, what is text, and where.
 
-The scanner has the web's rules for tags, quotes, comments and raw text, in linear time: whatever is
-broken is read as browsers read it, and nothing fails.
+The scanner follows the web's rules for tags, quotes, comments and raw text, in linear time: broken
+markup is read as browsers read it, and nothing fails.
 """
 
 import re
@@ -20,7 +20,7 @@ from dragoman.text.marked import Marked, Tag, paired
 
 _WHITE = " \t\n\f\r"
 _W = rf"[{_WHITE}]"
-_NOT = rf"[^{_WHITE}/>"  # what names and values consist of; to be closed
+_NOT = rf"[^{_WHITE}/>"  # characters of names and values; to be closed
 _QUOTED = r"\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)"
 _VALUE = rf"{_W}*+={_W}*+({_QUOTED}|[^{_WHITE}>\"'][^{_WHITE}>]*+|(?=>))"
 _REST = rf"{_NOT}]*+(?:[{_WHITE}/=]++|{_NOT}=]++(?:{_VALUE})?+)*+(?:>|\Z)"
@@ -29,19 +29,19 @@ _SUBSET = r"<!DOCTYPE[^>\[]*+\[[^\]]*+(?:\]|\Z)[^>]*+(?:>|\Z)"
 HTML = re.compile(
     rf"{LINES}|{CODE}|{_ASIDE}|</?([a-zA-Z]{_REST})|</[^a-zA-Z][^>]*+(?:>|\Z)", re.IGNORECASE
 )
-"""Tags, whose first group is not empty, comments and the like, and code of templates."""
+"""Tags, whose first group is not empty, comments and the like, and template code."""
 XHTML = re.compile(
     rf"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)|<\?(?s:.*?)(?:\?>|\Z)|{_SUBSET}|{_ASIDE}"
     rf"|</?([^\W\d]{_REST})"
 )
-"""The same, with sections, instructions, and declarations inside that of the document."""
+"""The same, with CDATA sections, instructions, and declarations inside that of the document."""
 XML = re.compile(rf"{XHTML.pattern}|&(?!(?:amp|lt|gt|quot|apos);|#)[^\s;&<]++;")
-"""The same; entities of its own are void tags."""
+"""The same; the document's own entities are void tags."""
 _LINES = re.compile(LINES, re.IGNORECASE)
 _NAME = re.compile(rf"</?({_NOT}]+)")
 _ATTRIBUTE = re.compile(rf"({_NOT}=\"']++)(?:{_VALUE})?+")
 _SCOPES = ("ul", "ol", "menu", "dl", "table", "select")
-"""What has items of its own."""
+"""Elements with items of their own."""
 _META = re.compile(
     r"\s(?:name|property)\s*=\s*[\"']?(?:og:|twitter:)?(?:description|image:alt|keywords|title)"
     r"[\"'\s/>]",
@@ -52,29 +52,29 @@ _TAG = re.compile("<[^<>]*>")
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")
 _SPACE = re.compile(rf"{_W}+")
 _REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![A-Za-z0-9=]))")
-"""An entity in an attribute; those that browsers read without their end, but for rare ones."""
+"""An entity in an attribute, also without its end if browsers read it so, but for rare ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the elements of a language mean for who translates it."""
+    """What the elements of a markup language mean for translation."""
 
     block: Callable[[str], bool]
-    """Whether one of this name begins and ends a sentence."""
+    """Whether an element of this name begins and ends a sentence."""
     copied: frozenset[str] = frozenset()
-    """Those whose text is copied."""
+    """Elements whose text is copied."""
     opaque: Mapping[str, str] = field(default_factory=dict)
-    """Those that are left alone, and why; "" for what has no text."""
+    """Elements that are left alone, and why; "" for those without text."""
     raw: frozenset[str] = frozenset()
-    """Those without tags inside."""
+    """Elements without tags inside."""
     breaks: frozenset[str] = frozenset()
-    """Those that are read as a space."""
+    """Elements that are read as a space."""
     empty: frozenset[str] = frozenset()
-    """Those without a close tag."""
+    """Elements without a close tag."""
     attributes: frozenset[str] = frozenset()
     """Attributes that are translated."""
     ended_by: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Of elements whose close tag may be left out: the open tags that end them."""
+    """The open tags that end each element whose close tag may be omitted."""
     scanner: re.Pattern[str] = XML
     lines: bool = False
     """Whether a line break ends a sentence."""
@@ -86,17 +86,17 @@ class Token(NamedTuple):
     kind: Literal["open", "close", "void", "text", "raw", "code"]
     raw: str
     name: str = ""
-    """Of the element, in small letters; comments have none. Of lines of code, how they begin."""
+    """Name of the element, in lower case; "" for comments. For lines of code, their prefix."""
 
     @property
     def tag(self) -> Tag:
-        """One of a sentence."""
+        """The token as a tag of a sentence."""
         kinds: dict[str, Literal["open", "close"]] = {"open": "open", "close": "close"}
         return Tag(self.raw, kinds.get(self.kind, "void"))
 
 
 def tokens_of(text: str, rules: Rules) -> Iterator[Token]:
-    """All of a text; `"".join(token.raw for token in tokens) == text`."""
+    """Yield the tokens of a text; `"".join(token.raw for token in tokens) == text`."""
     place, is_xml = 0, rules.scanner is not HTML
     while match := rules.scanner.search(text, place):
         if place < match.start():
@@ -125,7 +125,7 @@ def tokens_of(text: str, rules: Rules) -> Iterator[Token]:
 
 
 class _Item(NamedTuple):
-    """What a sentence consists of."""
+    """An item of a sentence."""
 
     name: str
     piece: str | Tag
@@ -140,7 +140,7 @@ class Page:
     def __init__(
         self, text: str, rules: Rules, name: str, place: str = "", left: Left | None = None
     ) -> None:
-        """`name` is that of the document, for messages; `place` begins what says where.
+        """`name` is the document's name, for messages; `place` begins each location.
 
         What is left alone is added to `left`.
         """
@@ -153,7 +153,7 @@ class Page:
         self._read(tokens_of(text, rules))
 
     def document(self, encode: Encode) -> Document:
-        """The document, whose bytes are written by `encode`."""
+        """Return the document, whose bytes are written by `encode`."""
         return self._asides.document(self._segments, encode, self._left)
 
     def _read(self, tokens: Iterator[Token]) -> None:
@@ -181,7 +181,7 @@ class Page:
         self._flush()
 
     def _read_tag(self, token: Token, tokens: Iterator[Token]) -> Token | None:
-        """Read a tag, and an element that is left alone; return what has ended that, if unread."""
+        """Read a tag or an element that is left alone; return the unread token that ended it."""
         rules, (kind, raw, name) = self._rules, token
         marked, after = raw, None
         left = kind != "close" and is_left(raw)
@@ -208,12 +208,12 @@ class Page:
         return after
 
     def _ends_in(self, name: str) -> bool:
-        """Whether the last thing but white space is a tag of this name."""
+        """Return whether the last item other than white space is a tag of this name."""
         last = (item.name for item in reversed(self._items[-2:]) if item.raw.strip())
         return next(last, None) == name
 
     def _add(self, name: str, piece: str | Tag, raw: str = "") -> None:
-        """Add text, or a tag, which may be written otherwise than the document has it: `raw`."""
+        """Add text, or a tag, which may be written differently than in the document: `raw`."""
         if isinstance(piece, str):
             raw, piece = piece, _read_text(piece)
         else:
@@ -226,7 +226,7 @@ class Page:
         self._line += raw.count("\n")
 
     def _flush(self) -> None:
-        """End a sentence: what was added is a segment, if there is text in it."""
+        """End a sentence: the items become a segment if they contain text."""
         items = self._items[inner([(item.name, item.piece) for item in self._items])]
         self._items = []
         if not any(item.name == " " for item in items):
@@ -244,14 +244,14 @@ class Page:
 
 
 def _rows(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:
-    """The pieces, where each line break is one."""
+    """Yield the pieces, with each line break as a separate one."""
     for name, piece in pieces:
         rows = re.split("(\n)", piece) if isinstance(piece, str) else (piece,)
         yield from ((name, each) for each in rows)
 
 
 def with_marks(token: Token, rules: Rules, asides: Asides, place: int, where: str) -> str:
-    """A tag with marks in place of its attributes that are translated, which are set aside."""
+    """Return a tag with its translated attributes set aside, and marks in their places."""
     raw, name = token.raw, token.name
     if not rules.attributes:
         return raw
@@ -279,7 +279,7 @@ def with_marks(token: Token, rules: Rules, asides: Asides, place: int, where: st
 
 
 def is_left(raw: str) -> bool:
-    """Whether a tag says that its element is not to be translated."""
+    """Return whether a tag says that its element is not to be translated."""
     if "translate" not in raw.lower():
         return False
     found = ((a[1].lower(), (a[2] or "").lower().strip("\"'")) for a in _ATTRIBUTE.finditer(raw))
@@ -293,10 +293,10 @@ def is_left(raw: str) -> bool:
 def _until_closed(
     tokens: Iterator[Token], name: str, rules: Rules
 ) -> tuple[list[str], Token | None]:
-    """What follows an open tag, up to the close tag that belongs to it.
+    """Read what follows an open tag, up to the close tag that belongs to it.
 
-    If that may be left out, the next item of its kind or the end of what is around it ends it too;
-    this token is returned, as it is read by itself.
+    If that may be omitted, the next item of its kind or the end of the surrounding element ends it
+    too; that token is returned, to be read separately.
     """
     inner, opened, ends = list[str](), Counter([name]), rules.ended_by.get(name)
     is_inline = not rules.block(name)
@@ -316,7 +316,7 @@ def _until_closed(
 
 
 def _read_text(raw: str) -> str:
-    """What raw text means, with white space as it is shown, or as one line break."""
+    """Decode raw text; white space becomes one line break if it contains any, else one space."""
     return unescaped(_SPACE.sub(lambda each: "\n" if "\n" in each[0] else " ", raw))
 
 

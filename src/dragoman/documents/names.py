@@ -1,4 +1,4 @@
-"""Words that are no text: addresses, and names of files and of things in programs."""
+"""Words that are not prose: addresses, and names of files and of things in programs."""
 
 import re
 
@@ -13,12 +13,11 @@ _NAME = re.compile(
     r"|\w*\d|(?:x-|vnd\.)[\w.+-]+)",
     re.ASCII,
 )
-"""One word that is an address, the name of a file, of a thing, of a key (errors.required), of a
-kind of data (text/html) or of a language (en-US), or a number with its unit.
-"""
+"""A word that is an address, the name of a file, of a thing, of a key (errors.required), of a media
+type (text/html) or of a language (en-US), or a number with its unit."""
 _LONGEST = 256
 
 
 def is_name(text: str) -> bool:
-    """Whether a text is a single word that looks like an address or a name in a program."""
+    """Return whether a text is a single word that looks like an address or a name in a program."""
     return len(text) <= _LONGEST and _NAME.fullmatch(text.strip()) is not None

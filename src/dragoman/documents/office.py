@@ -1,4 +1,4 @@
-"""Documents of Microsoft Office: docx, pptx and xlsx."""
+"""Microsoft Office documents: docx, pptx and xlsx."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _TEXT_PARTS = {
     r"openxmlformats-officedocument\.drawing": {"p"},
     r"openxmlformats-package\.core-properties": {"title", "subject", "description"},
 }
-"""What has text, by its type of content: the elements that are paragraphs."""
+"""The elements that are paragraphs, by content type of the parts that contain text."""
 
 _ATTRIBUTES = attributes_of(
     {
@@ -47,24 +47,24 @@ _ATTRIBUTES = attributes_of(
     },
     most={"promptTitle": 32, "errorTitle": 32, "prompt": 255, "error": 255},
 )
-"""What is shown or read aloud."""
+"""Attributes that are shown or read aloud."""
 
 _IN_SHEET = re.compile(rb"inlineStr|<(?:\w+:)?(?:headerFooter|dataValidation|hyperlink)\b")
-"""What in a sheet may have text: the others are numbers."""
+"""What may contain text in a sheet; sheets without it contain only numbers."""
 _PROMPT = re.compile(r"<(?:\w+:)?ph\b")
 _CELLS = {"si", "is"}
-"""The elements that are texts of cells."""
+"""Elements that contain the text of cells."""
 _LONGEST_CELL = 32_767
-"""Characters, as UTF-16 counts them, beyond which Excel finds a file damaged."""
+"""UTF-16 code units in a cell, beyond which Excel reports the file as damaged."""
 
 _NAMING_PARTS = r"spreadsheetml\.(table|pivotCacheDefinition)"
-"""Whose columns are found by the text of their first cell."""
+"""Parts whose columns are identified by the text of their first cell."""
 
 
 def read(data: bytes, name: str) -> Document:
-    """The paragraphs of all parts that have text.
+    """Read the paragraphs of all parts that contain text.
 
-    Raises InputError for a damaged document, and for one whose archive or XML is refused.
+    Raises InputError if the document is damaged, or if its archive or XML is rejected.
     """
     archive = Archive.open(data, name)
     types = _types(archive)
@@ -106,12 +106,12 @@ def _types(archive: Archive) -> dict[str, str]:
 
 
 def _parts(types: dict[str, str], part: str) -> list[str]:
-    """The members of a type, in order."""
+    """Return the members of a content type, in order."""
     return [member for member, kind in types.items() if re.search(rf"{part}\+xml$", kind)]
 
 
 def _column_names(archive: Archive, types: dict[str, str]) -> frozenset[str]:
-    """The names of the columns of tables: a header that differs from them breaks the table."""
+    """Return the names of table columns: a header that differs from them breaks the table."""
     return frozenset(
         element.attributes.get("name", "")
         for member in _parts(types, _NAMING_PARTS)
@@ -122,7 +122,7 @@ def _column_names(archive: Archive, types: dict[str, str]) -> frozenset[str]:
 def _read_paragraph(
     columns: frozenset[str], places: Iterator[str], paragraph: Element, text: str, raw: Raw
 ) -> Segment | Replacing | None:
-    """A paragraph of any part, or a text without runs."""
+    """Read a paragraph of any part, or a text without runs."""
     if (paragraph.local == "v" and not _is_label(paragraph)) or _is_prompt(paragraph, text):
         return None
     children = with_text_and_fields([*paragraph.elements], text)
@@ -139,7 +139,7 @@ def _read_paragraph(
 def _read_cell(
     columns: frozenset[str], places: Iterator[str], cell: Element, text: str, raw: Raw
 ) -> Segment | Replacing | None:
-    """The text of a cell, or one that several cells have."""
+    """Read the text of a cell, or one that several cells share."""
     found = _read_paragraph(columns, places, cell, text, raw)
     if isinstance(found, Segment):
         return replace(found, fault=_fault_of_cell)
@@ -155,25 +155,25 @@ def _read_cell(
 
 
 def _fault_of_cell(_raw: str, _source: Marked, marked: Marked, most: int = _LONGEST_CELL) -> str:
-    """What keeps a text, whose line breaks are tags, from being in a cell, or in its part of it."""
+    """Return why a text, whose line breaks are tags, does not fit in a cell, or its part of one."""
     texts = (p if isinstance(p, str) else p.raw if p.raw.isspace() else "" for p in marked.pieces)
     fits = _size("".join(texts)) <= most
     return "" if fits else f"a cell has at most {_LONGEST_CELL:,} characters"
 
 
 def _size(text: str) -> int:
-    """Characters as Excel counts them."""
+    """Return the number of characters as Excel counts them."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _is_label(value: Element) -> bool:
-    """Whether a cached value of a chart is a text."""
+    """Return whether a cached value of a chart is text."""
     names = (each.local for each in value.around if each.local not in {"pt", "lvl"})
     return next(names, "") in {"strCache", "multiLvlStrCache"}
 
 
 def _is_prompt(paragraph: Element, text: str) -> bool:
-    """Whether a paragraph is shown only where a slide is made."""
+    """Return whether a paragraph is shown only while a slide is being made."""
     around = [*paragraph.around]
     if not around or around[-1].local not in {"sldMaster", "sldLayout"}:
         return False

@@ -1,4 +1,4 @@
-"""OpenDocument: texts, presentations and spreadsheets, as archives and as flat XML."""
+"""OpenDocument texts, presentations and spreadsheets, as archives or as flat XML."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -30,31 +30,30 @@ _ATTRIBUTES = attributes_of(
     | dict.fromkeys(("combobox", "date", "listbox", "number", "text", "textarea"), "title")
     | {"a": "title"}
 )
-"""Of the controls of forms, and of links."""
+"""Translated attributes of form controls and links."""
 _PAIRS = {"span", "a", "meta", "ruby", "ruby-base"}
 _SPACES = {"tab", "line-break"}
 _LEFT = {"tracked-changes", "ruby-text"}
 _TELLING = {*_LEFT, "annotation", "shapes", "table-cell"}
-"""What tells of what is in it, wherever it stands, whether it is left."""
+"""Elements that determine whether the paragraphs in them are left alone; the innermost decides."""
 _VALUE = re.compile(r"\soffice:string-value\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _CELL = re.compile(
     rf"(?>(<table:(?:covered-)?table-cell\b[^<>]*?){_VALUE.pattern})([^<>]*(?<!/)>)"
     r"((?s:.*?)(?:</table:(?:covered-)?table-cell\s*>|\Z))"
 )
-"""A cell that has its text in an attribute too: what is around the attribute, and its content.
+"""A cell whose text is also in an attribute: what surrounds the attribute, and the content.
 
-One in a comment may have no end, which would be sought anew for each.
-"""
+A cell in a comment may have no end, which would be searched for again from each cell."""
 _STYLE_NAME = re.compile(r"\s(?:style:|text:style-)name\s*=\s*[\"']([^\"']*)")
 _RAISED = re.compile(r"style:text-position\s*=\s*[\"'](?:super|[1-9])")
 _ANNOTATION = re.compile(r"(?s)<office:annotation\b.*?(?:</office:annotation\s*>|\Z)")
 
 
 def read(data: bytes, name: str) -> Document:
-    """The paragraphs of content and styles (headers, footers), of charts and other objects too,
+    """Read the paragraphs of content and styles (headers, footers), of charts and other objects,
     and the title of the document.
 
-    Raises InputError for a damaged document, and for one whose archive or XML is refused.
+    Raises InputError if the document is damaged, or if its archive or XML is rejected.
     """
     if data[:2] != b"PK":
         return _read_member(data, name, "")
@@ -79,7 +78,7 @@ def read(data: bytes, name: str) -> Document:
 
 
 def _read_member(data: bytes, name: str, place: str, styles: bytes = b"") -> Document:
-    """One member; `styles` are those that it has from another one."""
+    """Read one member; `styles` are its styles from another member."""
     places = (f"{place}paragraph {n}" for n in count(1))
     raised = _raised_styles(styles) | _raised_styles(data)
 
@@ -98,7 +97,7 @@ def _read_member(data: bytes, name: str, place: str, styles: bytes = b"") -> Doc
 
 
 def _raised_styles(data: bytes) -> set[str]:
-    """The names of the styles whose text stands higher."""
+    """Return the names of the styles that raise their text."""
     _, *styles = data.decode(errors="replace").split("<style:style")
     begun = (each.partition("</style:style")[0] for each in styles)
     return {
@@ -107,7 +106,7 @@ def _raised_styles(data: bytes) -> set[str]:
 
 
 def _without_old_values(old: str, new: str) -> str:
-    """The new text, whose changed cells have no attribute with what they were."""
+    """Return the new text, without the old values in the attributes of changed cells."""
     before = {_ANNOTATION.sub("", cell[0]) for cell in _CELL.finditer(old)}
 
     def kept(cell: re.Match[str]) -> str:
@@ -136,21 +135,21 @@ def _read_paragraph(
 
 
 def _is_span(tag: Tag) -> bool:
-    """Whether an element only says how its text looks."""
+    """Return whether an element only styles its text."""
     return bool(re.match(r"<(?:[\w.-]+:)?span[\s>]", tag.raw))
 
 
-@lru_cache(256)  # as one serves all paragraphs
+@lru_cache(256)  # all paragraphs share one
 def _writer(prefix: str) -> Callable[[Marked], str]:
     def escaped(text: str) -> str:
-        """Text in which the second of two spaces is an element, as XML asks for."""
+        """Escape text for XML, with an element for the second of two spaces."""
         return re.sub("(?<= ) ", f"<{prefix}s/>", escape_xml(text))
 
     return partial(Marked.written, escape=escaped)
 
 
 def _is_left(paragraph: Element) -> bool:
-    """Whether a paragraph is deleted, or shows a value that is not text."""
+    """Return whether a paragraph is deleted, or shows a value that is not text."""
     around = next((each for each in paragraph.around if each.local in _TELLING), None)
     if around is None or around.local != "table-cell":
         return around is not None and around.local in _LEFT
@@ -159,7 +158,7 @@ def _is_left(paragraph: Element) -> bool:
 
 
 def _role(element: Element) -> str | Tag:
-    """How an element of a paragraph is read: as a pair, as a space, copied, or as one tag."""
+    """Return how an element of a paragraph is read: as a pair, a space, a copy, or one tag."""
     if element.local == "s":
         return " "
     if element.local in _PAIRS:

@@ -1,7 +1,7 @@
-"""Paragraphs of XML, and paragraphs inside them: footnotes, comments, boxes of text.
+"""Paragraphs of XML, and paragraphs inside them: footnotes, comments, text boxes.
 
-A segment is a paragraph. What stands in it and has paragraphs of its own is a part by itself, for
-which the paragraph holds a mark that XML cannot have: NUL, number, NUL.
+A segment is a paragraph. An element in it with its own paragraphs is a separate part, for which the
+paragraph contains a mark that XML cannot contain: NUL, number, NUL.
 """
 
 import re
@@ -26,14 +26,14 @@ from dragoman.files.xml import Element, Text, declared_encoding, escape_xml, fin
 from dragoman.text.marked import Marked, Tag, merged
 
 MOST_BEGUN = 64
-"""Halves whose partners are looked for at a time."""
+"""Maximum number of halves whose partners are searched for at a time."""
 
 _NOT_DECODED = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Replacing:
-    """A part that is written in a place if one of its texts is translated; else that stays."""
+    """A part that replaces a place if one of its texts is translated; if none is, it stays."""
 
     start: int
     end: int
@@ -41,11 +41,11 @@ class Replacing:
 
 
 Raw = Callable[[Element], str]
-"""How an element is written in a tag."""
+"""Returns an element as it is written in a tag."""
 ReadParagraph = Callable[[Element, str, Raw], Segment | Replacing | None]
-"""What reads a paragraph of a text; None if there is nothing to translate in it."""
+"""Reads a paragraph of a text; returns None if there is nothing to translate in it."""
 SetAside = Callable[[str, Asides, str], str]
-"""Returns a text without what it sets aside; names of places there begin with the last one."""
+"""Returns a text without what it sets aside; the last argument is the prefix of its locations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class Half:
 
 
 def decode_xml(data: bytes, name: str) -> tuple[str, Encode]:
-    """The text of a file, and what writes one in its encoding.
+    """Return the text of a file, and a function that writes text in its encoding.
 
-    Raises InputError for a file in another encoding than the one that it declares.
+    Raises InputError if the file is not in the encoding that it declares.
     """
     text, encode = decoded(data, name, declared_encoding(data) or "utf-8")
     if _NOT_DECODED.search(text):
@@ -77,10 +77,10 @@ def read_xml(
     *set_aside: SetAside,
     place: str = "",
 ) -> Document:
-    """A document of XML whose paragraphs are the elements with these local names.
+    """Read an XML document whose paragraphs are the elements with these local names.
 
-    What is `set_aside` comes after them; `place` is what names of its places begin with. Raises
-    InputError as `decode_xml` and `find_elements` do.
+    What is `set_aside` comes after them; `place` is the prefix of its locations. Raises InputError
+    as `decode_xml` and `find_elements` do.
     """
     text, encode = decode_xml(data, name)
     asides = Asides(text, name)
@@ -104,28 +104,28 @@ def read_xml(
 
 
 def _joined(texts: Sequence[str], number: int) -> str:
-    """A part's text with those of the parts inside it."""
+    """Return a part's text with those of the parts inside it."""
     return re.sub("\0([0-9]+)\0", lambda mark: _joined(texts, int(mark[1])), texts[number])
 
 
 class _Parts:
-    """The parts of a text: the first is around all others."""
+    """The parts of a text: the first one surrounds all others."""
 
     def __init__(self, text: str, read: ReadParagraph) -> None:
         self.parts: list[Part] = []
         self.has_left = False
-        """Whether a paragraph is in none of them, as it is what another is written with."""
+        """Whether a paragraph is in no part, because another one is written with it."""
         self.replaced = dict[int, str]()
-        """What stands in the place of a part, by its number, while nothing in it is translated."""
+        """The text in the place of a part, by its number, if nothing in it is translated."""
         self._text, self._read = text, read
 
     def reserve(self) -> int:
-        """The number of a part that is filled later."""
+        """Return the number of a part that is filled later."""
         self.parts.append(Part("", ()))
         return len(self.parts) - 1
 
     def fill(self, number: int, place: tuple[int, int], paragraphs: Iterable[Element]) -> None:
-        """Make a part of a place of the text, and parts of what is inside its paragraphs."""
+        """Make a part from a place of the text, and parts from what is inside its paragraphs."""
         segments, cuts = list[Segment](), list[_Cut]()
         for paragraph in paragraphs:
             self._add(paragraph, segments, cuts)
@@ -170,15 +170,15 @@ class _Parts:
 
 
 _Cut = tuple[int, int, int, Element | None]
-"""A place that another part is cut out of: its start, its end, the number of the part, and the
-element with the paragraphs that are read into it."""
+"""A place that is cut out for another part: start, end, number of the part, and the element whose
+paragraphs are read into it."""
 
 
 def mixed(
     element: Element, text: str, role: Callable[[Element], str | Tag | Half], raw: Raw
 ) -> list[str | Tag]:
-    """The pieces of an element with text and elements; their `role` is a tag without its markup,
-    or a text in their place. Neighbours with equal start tags are one.
+    """Return the pieces of an element with text and elements; `role` returns a tag without its
+    markup, or a text to replace it. Neighbours with equal start tags are merged.
     """
     items = list[str | Tag | Half]()
     before = ""
@@ -207,13 +207,13 @@ def mixed(
 
 
 def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
-    """Text and tags, where halves in one element are pairs that are nested, or void.
+    """Return text and tags, with halves in one element as nested pairs, or void.
 
-    Of those that begin side by side the one that ends first goes innermost: the order in which
-    tools write them is free. What is copied and has no text is void, too.
+    Of those that begin side by side, the one that ends first is the innermost: tools may write them
+    in any order. What is copied and has no text is void, too.
     """
     pieces, begun = list[str | Tag](), list[tuple[int, Half]]()
-    around = list[list[tuple[int, Half]]]()  # what has begun in the elements around
+    around = list[list[tuple[int, Half]]]()  # open halves of the elements around
     for item in items:
         if not isinstance(item, Half):
             pieces.append(item)
@@ -247,7 +247,7 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
 
 
 def read_plain(places: Iterator[str], paragraph: Element, _text: str, _raw: Raw) -> Segment | None:
-    """A paragraph that has no elements; None for one that has."""
+    """Read a paragraph without elements; return None if it has some."""
     marked = merged(lines("" if any(paragraph.elements) else paragraph.text))
     if not has_letters(marked):
         return None
@@ -256,17 +256,17 @@ def read_plain(places: Iterator[str], paragraph: Element, _text: str, _raw: Raw)
 
 
 def has_letters(marked: Marked) -> bool:
-    """Whether there is anything to translate."""
+    """Return whether there is anything to translate."""
     return any(isinstance(p, str) and any(map(str.isalpha, p)) for p in marked.pieces)
 
 
 def without_breaks(pieces: Iterable[str | Tag]) -> Marked:
-    """Pieces whose white space only lays out the file: each is one space."""
+    """Return pieces with each run of white space, which only lays out the file, as one space."""
     return merged(re.sub(r"\s+", " ", p) if isinstance(p, str) else p for p in pieces)
 
 
 def lines(text: str) -> Iterator[str | Tag]:
-    """Text whose line breaks and tabs are tags, with the spaces around them."""
+    """Yield a text with line breaks and tabs, and the spaces around them, as tags."""
     rows = _BREAK.split(text)
     widest = widest_of(rows[::2])
     for n, piece in enumerate(rows):

@@ -1,6 +1,6 @@
-"""Paragraphs and cells of several texts: what tabs, empty lines and signs of lists part.
+"""Paragraphs and cells with several texts, separated by tabs, empty lines and list markers.
 
-A break in a line may stand in the middle of a sentence; a tab with words on both sides does not.
+A line break may be in the middle of a sentence; a tab with words on both sides is not.
 """
 
 import re
@@ -13,23 +13,23 @@ from dragoman.text.marked import Marked, Pieces, Tag, merged, void
 from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS
 
 _TAB = re.compile(r"<(?:[\w.-]+:)?p?tab[\s/>]|\A *\t[ \t]*\Z")
-"""One in a line, not before it."""
+"""A tab inside a line, not before it."""
 _BREAK = re.compile(r"<(?:[\w.-]+:)?(?:br|cr|line-break)[\s/>]|\n")
 _ENDS = re.compile(r'<(?:[\w.-]+:)?br\s[^>]*type="(?:page|column)"')
-"""A break that ends a page."""
+"""A break that ends a page or column."""
 _INDENT = re.compile(r"(?:\n|\A)([ \t]*)\Z")
 _ITEM = re.compile(r"\s*(?:[-*+•‣◦▪·–—]|(?P<number>\d{1,3}[.)]|[A-Za-z][.)]))\s")
-"""What begins an item of a list; a number may also be one in a sentence, such as "3. Oktober"."""
+"""The start of a list item; a number may also be part of a sentence, such as "3. Oktober"."""
 _OPTION = re.compile(r"\s*--?\w")
-"""What begins an option of a command."""
+"""The start of a command's option."""
 _SENTENCE = re.compile(rf"[{SPACED_ENDS}{UNSPACED_ENDS}:;：；][\"'”’»)\]」』]*\s*\Z")
-"""The end of one."""
+"""The end of a sentence."""
 
 
 _DEEPEST = 4
-"""Elements in one another that are split at most, as each tab in them is written with them."""
+"""Maximum depth of nested elements that are split, as each tab in them is written with them."""
 _MOST_REPEATED = 1 << 16
-"""Characters of a segment's elements, and of the properties of its texts, that come again."""
+"""Maximum characters of a segment's elements, and of its texts' properties, that are repeated."""
 
 
 def in_rows(
@@ -37,17 +37,17 @@ def in_rows(
     splits: Callable[[Tag], bool],
     parts: tuple[str, Callable[[Marked], str], str] | None = None,
 ) -> Segment | Replacing:
-    """The segment, or its texts by themselves if it has several.
+    """Return the segment, or its texts separately if it has several.
 
-    An element that `splits` may be written as two, one on each side of a tab. Where `segment.write`
-    cannot write one behind the other, `parts` are what begins them, writes one, and ends them.
+    An element for which `splits` is true may be written as two, one on each side of a tab. If
+    `segment.write` cannot write texts in a row, `parts` begins them, writes one, and ends them.
     """
     before, inner, after = _split(segment.source, splits).trimmed()
     rows = [*_rows(inner.pieces, _indent(before))]
     if len(rows) < 2:
         return segment
     begin, write, end = parts or ("", segment.write, "")
-    first, last = (  # in which no tag has its partner
+    first, last = (  # no tag has its partner here
         write(merged(void(p) if isinstance(p, Tag) else p for p in each))
         for each in (before, after)
     )
@@ -66,9 +66,9 @@ def in_rows(
 
 
 def _split(source: Marked, splits: Callable[[Tag], bool]) -> Marked:
-    """The text, where elements that may be split end before a tab and begin anew after it."""
+    """Return the text with splittable elements ended before a tab and begun again after it."""
     partners, made, begun = source.partners, list[str | Tag](), list[tuple[Tag, str | Tag]]()
-    room, is_anew = _MOST_REPEATED, False  # whether what has begun has nothing in it since a tab
+    room, is_anew = _MOST_REPEATED, False  # whether open elements are empty since a tab
     for n, piece in enumerate(source.pieces):
         if isinstance(piece, Tag) and piece.kind == "open":
             begun.append((piece, source.pieces[partners[n]]))
@@ -96,7 +96,7 @@ def _split(source: Marked, splits: Callable[[Tag], bool]) -> Marked:
 
 
 def _end(made: list[str | Tag], close: str | Tag) -> None:
-    """End an element, or leave it out if it has nothing in it."""
+    """End an element, or omit it if it is empty."""
     last = made[-1]
     if isinstance(last, Tag) and last.kind == "open":
         made.pop()
@@ -109,14 +109,14 @@ def _is_tab(piece: str | Tag) -> bool:
 
 
 def _rows(pieces: Pieces, indent: int) -> Iterator[Pieces]:
-    """The texts, and what parts them: one behind the other, they are the pieces.
+    """Yield the texts and what separates them; concatenated, they are the pieces.
 
-    The first line has this indent.
+    `indent` is the indent of the first line.
     """
     items = [*_items(pieces)]
     numbers = sum(_is_numbered(_words(item)) for item in items)
     row, gap, begun = list[str | Tag](), list[str | Tag](), -1
-    is_line = True  # whether the row begins one
+    is_line = True  # whether the row begins a line
     for item, has_tab in zip(items, _tabs_ahead(items), strict=True):
         text = _words(item)
         if not text:
@@ -140,7 +140,7 @@ def _rows(pieces: Pieces, indent: int) -> Iterator[Pieces]:
 
 
 def _items(pieces: Pieces) -> Iterator[Pieces]:
-    """Texts, void tags and whole elements."""
+    """Yield texts, void tags and whole elements."""
     depth, start = 0, 0
     for n, piece in enumerate(pieces):
         if isinstance(piece, Tag):
@@ -151,7 +151,7 @@ def _items(pieces: Pieces) -> Iterator[Pieces]:
 
 
 def _tabs_ahead(items: Sequence[Pieces]) -> list[bool]:
-    """Whether there is a tab between each of them and the end of its line."""
+    """Return whether there is a tab between each item and the end of its line."""
     found, is_there = list[bool](), False
     for item in reversed(items):
         for piece in reversed(item):
@@ -162,12 +162,12 @@ def _tabs_ahead(items: Sequence[Pieces]) -> list[bool]:
 
 
 def _words(item: Sequence[str | Tag]) -> str:
-    """The first text that is not white space, or none."""
+    """Return the first text that is not white space, or "" if there is none."""
     return next((piece for piece in item if isinstance(piece, str) and piece.strip()), "")
 
 
 def _is_numbered(text: str) -> bool:
-    """Whether it begins with a number, as an item may."""
+    """Return whether a text begins with a number, as an item may."""
     found = _ITEM.match(text)
     return found is not None and found["number"] is not None
 
@@ -177,15 +177,15 @@ def _raw(gap: Iterable[str | Tag]) -> str:
 
 
 def _indent(gap: Iterable[str | Tag]) -> int:
-    """The columns before what is behind a gap, if it begins a line."""
+    """Return the indent of the text after a gap, in columns, if the gap begins a line."""
     found = _INDENT.search(_raw(gap))
     return len(found[1].expandtabs()) if found else 0
 
 
 def _parts(gap: Sequence[str | Tag], *, is_item: bool, is_deeper: bool, has_tab: bool) -> bool:
-    """Whether what stands between two texts, without text itself, parts them.
+    """Return whether a gap, which has no text itself, separates the texts around it.
 
-    A line with an indent is a text, unless it `is_deeper` than the item that goes on in it.
+    An indented line is a separate text, unless it `is_deeper` than the item that it continues.
     """
     raw = _raw(gap)
     breaks = len(_BREAK.findall(raw))

@@ -1,8 +1,8 @@
-"""Paragraphs of Microsoft Office: rows of runs, each of which has its own properties.
+"""Paragraphs of Microsoft Office: sequences of runs, each with its own properties.
 
-The properties that most of the text has are those of the paragraph; a run with others is an element
-in it, and equal neighbours are one. Text and tags can then be written in any order: a run ends
-before a tag that stands between runs, and the next text begins another.
+The properties of most of the text are those of the paragraph; a run with others is an element in
+it, and equal neighbours are merged. Text and tags can then be written in any order: a run ends
+before a tag that belongs between runs, and the next text begins another.
 """
 
 import re
@@ -21,24 +21,24 @@ _AROUND = {
     *("hyperlink", "ins", "moveTo", "fldSimple", "sdt", "sdtContent"),
     *("smartTag", "customXml", "bdo", "dir"),
 }
-"""Elements around runs."""
+"""Elements that contain runs."""
 _DROPPED = {"proofErr", "lastRenderedPageBreak", "rPh", "phoneticPr"}
-"""Elements that a changed paragraph is written without."""
+"""Elements that are dropped from a changed paragraph."""
 _BREAKS = {"br", "cr", "tab", "ptab"}
 _LONG = 1 << 9
-"""Characters of properties that are not written anew for a space that lacks them."""
+"""Length in characters from which properties are not extended to a space that lacks them."""
 _NEUTRAL = re.compile(
     r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>"
     r"|\s(?:lang|altLang|dirty|err|smtClean)=(?:\"[^\"]*\"|'[^']*')"
 )
-"""Properties that do not tell runs apart: those of the spelling checker."""
+"""Properties that do not distinguish runs: those of the spelling checker."""
 _EMPTY = re.compile(r"<(?:\w+:)?rPr\s*(?:/>|>\s*</(?:\w+:)?rPr\s*>)")
 _HALF = re.compile(r'fldCharType="(?:(begin)|end)"')
-"""Where a field begins or ends."""
+"""The beginning or end of a field."""
 
 
 def has_text(element: Element) -> bool:
-    """Whether a child of a paragraph has text to translate."""
+    """Return whether a child of a paragraph has text to translate."""
     if element.local == "t":
         return bool(element.text)
     if element.local == "r":
@@ -47,7 +47,7 @@ def has_text(element: Element) -> bool:
 
 
 def _spoken(child: Element) -> str:
-    """The text of a child of a run: of a phonetic guide, what it stands above."""
+    """Return the text of a child of a run; for a phonetic guide, its base text."""
     if child.local == "ruby":
         base = child.child("rubyBase")
         return base.text if base is not None else ""
@@ -55,8 +55,8 @@ def _spoken(child: Element) -> str:
 
 
 def with_text_and_fields(children: Sequence[Element], text: str) -> Sequence[Element]:
-    """The children of a paragraph from the first with text to the last, with the whole of each
-    field that begins, ends or has some of them in it.
+    """Return the children of a paragraph from the first to the last with text, and all of each
+    field that begins, ends or contains some of them.
     """
     starts = [child.start for child in children]
     with_text = [n for n, child in enumerate(children) if has_text(child)]
@@ -81,38 +81,38 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class RunWriter:
-    """How marked text becomes runs again."""
+    """Writes marked text as runs."""
 
     usual: str
-    """The properties of text outside all elements."""
+    """The properties of text outside any element."""
     run: tuple[str, str]
-    """The tags of a run; empty for the text of a cell that has none."""
+    """The tags of a run; empty for the text of a cell without runs."""
     text: tuple[str, str]
     """The tags of text in a run."""
     switches: Mapping[str, str]
-    """The tags that begin other properties, and these."""
+    """Tags that begin other properties, mapped to these properties."""
     inside: Set[str]
-    """The tags that stand in a run."""
+    """The tags inside a run."""
 
     def splits(self, tag: Tag) -> bool:
-        """Whether it begins other properties, which several runs may have."""
+        """Return whether a tag begins other properties, which several runs may have."""
         return tag.raw in self.switches
 
     @property
     def parts(self) -> tuple[str, Callable[[Marked], str], str]:
-        """What begins texts that stand one behind the other, what writes one, and what ends them:
-        a cell without runs has a single element for all.
+        """What begins consecutive texts, what writes one, and what ends them: a cell without runs
+        has a single element for all.
         """
         if self.run[0]:
             return "", self.write, ""
         return self.text[0], replace(self, text=("", "")).write, self.text[1]
 
     def write(self, marked: Marked) -> str:
-        """Runs with this text."""
+        """Write the text as runs."""
         written, properties, level = list[str](), [self.usual], 0
 
         def move(to: int) -> None:
-            """Go between runs (0), into a run (1) or into its text (2)."""
+            """Move between runs (0), into a run (1) or into its text (2)."""
             nonlocal level
             begins, ends = (self.run[0] + properties[-1], self.text[0]), (self.run[1], self.text[1])
             written.extend(ends[n] for n in reversed(range(to, level)))
@@ -128,7 +128,7 @@ class RunWriter:
                 properties.append(self.switches[piece.raw])
             elif piece.raw == self.run[1]:
                 is_empty = isinstance(before, Tag) and before.raw in self.switches
-                move(2 * (is_empty and "hlink" in properties[-1]))  # a link is kept without words
+                move(2 * (is_empty and "hlink" in properties[-1]))  # a link without words is kept
                 move(0)
                 properties.pop()
             else:
@@ -139,7 +139,7 @@ class RunWriter:
 
 
 def read_runs(children: Sequence[Element], text: str, raw: Raw) -> tuple[Marked, RunWriter]:
-    """The marked text of children of a paragraph, of which some have text; and its writer."""
+    """Return the marked text of a paragraph's children, of which some have text, and its writer."""
     runs = _ParagraphRuns(children, text, raw)
     pieces = runs.pieces(children)
     switches, inside = frozenset(runs.switches.items()), frozenset(runs.inside)
@@ -151,7 +151,7 @@ def read_runs(children: Sequence[Element], text: str, raw: Raw) -> tuple[Marked,
     return with_one_space(with_notes(pieces, writer.write)), writer
 
 
-@lru_cache(256)  # as most paragraphs have the same
+@lru_cache(256)  # most paragraphs share one
 def _writer(
     usual: str,
     tags: tuple[str, str],
@@ -174,8 +174,8 @@ class _ParagraphRuns:
         self.tags = ("", "") if bare else (f"<{first.prefix}r>", f"</{first.prefix}r>")
 
     def _properties(self, run: Element) -> str:
-        """The properties of a run, without those of the spelling checker: they may be written
-        several times, so that a part by itself in them would be as well.
+        """Return the properties of a run, without those of the spelling checker, as raw text: they
+        may be written several times, and a separate part in them would be too.
         """
         element = run.child("rPr")
         written = self._text[element.start : element.end] if element is not None else ""
@@ -183,7 +183,7 @@ class _ParagraphRuns:
         return "" if _EMPTY.fullmatch(kept) else kept
 
     def pieces(self, elements: Iterable[Element]) -> list[str | Tag]:
-        """The pieces of one level of elements; runs with other properties are pairs of tags."""
+        """Return the pieces of one level of elements; runs with other properties are tag pairs."""
         pieces, properties = list[str | Tag | Half](), self.usual
 
         def switch(to: str) -> None:
@@ -213,7 +213,7 @@ class _ParagraphRuns:
         return paired(pieces)
 
     def _is_between(self, piece: str | Tag | Half) -> bool:
-        """Whether it is a void tag between runs."""
+        """Return whether a piece is a void tag between runs."""
         return (
             isinstance(piece, Tag)
             and piece.kind == "void"
@@ -221,7 +221,7 @@ class _ParagraphRuns:
         )
 
     def _items(self, elements: Iterable[Element]) -> Iterator[_Run | Tag | Half | list[str | Tag]]:
-        """The runs of one level, the tags between them, and what is around others."""
+        """Yield the runs of one level, the tags between them, and other elements' pieces."""
         between = list[Tag]()
         for element in elements:
             if element.local in _DROPPED or element.local.endswith("Pr"):
@@ -242,7 +242,7 @@ class _ParagraphRuns:
         yield from _fields(between)
 
     def _around(self, element: Element) -> tuple[str, list[str | Tag], str]:
-        """The tags of an element around runs, such as a link, and what is between them."""
+        """Return the tags of an element around runs, such as a link, and its pieces."""
         properties = [child for child in element.elements if child.local.endswith("Pr")]
         inner = [child for child in element.elements if child not in properties]
         start = self._text[element.start : element.content_start]
@@ -269,13 +269,13 @@ class _ParagraphRuns:
         return _Run(self._properties(run), tuple(pieces))
 
 
-@lru_cache(256)  # as breaks and the like are many and alike
+@lru_cache(256)  # many are equal, such as breaks
 def _void(raw: str, shown: str) -> Tag:
     return Tag(raw, shown=shown)
 
 
 def _with_text(elements: Iterable[Element]) -> Iterator[Element]:
-    """The runs with text at all levels."""
+    """Yield the runs with text at all levels."""
     for element in filter(has_text, elements):
         if element.local in _AROUND:
             yield from _with_text(element.elements)
@@ -284,7 +284,7 @@ def _with_text(elements: Iterable[Element]) -> Iterator[Element]:
 
 
 def _shown(element: Element) -> str:
-    """What is read in place of an element without text."""
+    """Return what is read in place of an element without text."""
     if element.local == "r":
         inner = {child.local for child in element.elements} - {"rPr", *_DROPPED}
         return " " if inner and inner <= _BREAKS else ""
@@ -292,9 +292,9 @@ def _shown(element: Element) -> str:
 
 
 def _fields(tags: Iterable[Tag]) -> Iterator[Tag | Half]:
-    """Tags in a row as one, in which fields begin, end, or do both.
+    """Merge consecutive tags, in which fields begin, end, or do both.
 
-    What a field has computed, such as a number of a page, is copied; the text of a link is not.
+    The result of a field, such as a page number, is copied; the text of a link is not.
     """
     rows = list[tuple[list[str], int, str]]()
     for tag in tags:
@@ -311,10 +311,10 @@ def _fields(tags: Iterable[Tag]) -> Iterator[Tag | Half]:
 
 
 def _half(raw: str, begun: int, around: str) -> Half:
-    """The beginning or the end of a field, whose kind is told by what is around."""
+    """Return the beginning or end of a field; `around` tells its kind."""
     return Half(raw, "field", begun > 0, kept="HYPERLINK" not in around)
 
 
 def _begun(raw: str) -> int:
-    """How many more fields begin than end."""
+    """Return how many more fields begin than end."""
     return raw.count('fldCharType="begin"') - raw.count('fldCharType="end"')

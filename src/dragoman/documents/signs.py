@@ -1,4 +1,4 @@
-"""Text and tags as Markdown has them, with a backslash before what would be read as another tag."""
+"""Text and tags written as Markdown, with a backslash before what would be read as another tag."""
 
 import re
 import unicodedata
@@ -7,23 +7,23 @@ from itertools import zip_longest
 from dragoman.text.marked import Marked, Tag
 
 EMPHASIS = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
-"""What cannot be empty, nor stand between a letter and a sign, and what can."""
+"""Marks that cannot be empty or stand between a letter and a sign, and elements that can."""
 _SIGNS = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?%])"
     r"|&(?=#?\w+;)|(?<=\s)#+$|\{(?=[{%])"
 )
-"""What would be read as markup, if it were written as it is."""
+"""What would be read as markup if it were written unchanged."""
 _OF_HEADING, _OF_MDX = (
     re.compile(rf"{_SIGNS.pattern}|(?<!\}})\}}$"),
     re.compile(rf"{_SIGNS.pattern}|[<{{]"),
 )
-"""The same of a heading, which may end with attributes, and of MDX."""
+"""The same for a heading, which may end with attributes, and for MDX."""
 _FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*:](?:\s|$)|>|[-*_=][\s*_=-]*$)")
-"""What would be, where a line begins."""
+"""The same at the start of a line."""
 
 
 def written(marked: Marked, *, is_heading: bool = False, is_mdx: bool = False) -> str:
-    """The whole of a paragraph, or of a heading."""
+    """Write a paragraph or a heading."""
     signs = _OF_MDX if is_mdx else _OF_HEADING if is_heading else _SIGNS
     made, opened, copied, begins = list[str](), list[int](), [False], True
     for piece, following in zip_longest(marked.pieces, marked.pieces[1:], fillvalue=""):
@@ -51,18 +51,18 @@ def written(marked: Marked, *, is_heading: bool = False, is_mdx: bool = False) -
 
 
 def written_alt(marked: Marked, label: str) -> str:
-    """The text of a picture that is found by its text."""
+    """Write the text of a picture that is also its label."""
     return f"{written(marked)}][{label}"
 
 
 def written_title(marked: Marked, end: str) -> str:
-    """A title that ends with this sign."""
+    """Write a title that ends with this sign."""
     signs = re.compile(rf"[\\`|$()<&{re.escape(end)}]")
     return marked.written(lambda text: signs.sub(r"\\\g<0>", text))
 
 
 def _mend(made: list[str], opens: list[int], after: str) -> None:
-    """Leave out emphasis of nothing; write it as HTML where its signs would be read as text."""
+    """Omit empty emphasis; write it as HTML if its marks would be read as text."""
     start = opens.pop()
     if made[start] not in EMPHASIS:
         return
@@ -77,7 +77,7 @@ def _mend(made: list[str], opens: list[int], after: str) -> None:
 
 
 def _may_stand(outside: str, inside: str) -> bool:
-    """Whether signs of emphasis are read as such between these two letters."""
+    """Return whether marks of emphasis are read as such between these two letters."""
     inner, outer = (
         bool(letter) and unicodedata.category(letter)[0] in "LMN" for letter in (inside, outside)
     )

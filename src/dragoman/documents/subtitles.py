@@ -1,10 +1,10 @@
-"""SubRip and WebVTT: a sentence that runs over several cues is translated as one.
+"""SubRip and WebVTT: a sentence that spans several cues is translated as one.
 
-What another one says is another text: a line with a dash, a name in capitals and a colon, or a
-voice of WebVTT.
+The words of another speaker are another text: a line with a dash, a name in capitals and a colon,
+or a WebVTT voice.
 
-What stands between two of its cues, the times among it, is put back by alignment; where that would
-leave a cue without words, or with more than can be read in its time, in proportion to the times.
+The text between two cues, including the times, is put back by alignment, or in proportion to the
+times if alignment would leave a cue without words, or with more than can be read in its time.
 Headers, notes, styles and settings are left alone.
 """
 
@@ -31,57 +31,57 @@ _CUE = re.compile(
     rf"(?:^|(?<=[\r\n]))[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}[^\r\n]*(?:{_EOL}|\Z)"
     rf"((?:[ \t]+{_EOL})?(?:(?!(?:\d+[ \t]*{_EOL})?[^\r\n]*-->)[ \t]*\S[^\r\n]*(?:{_EOL}|\Z))*)"
 )
-"""Times and settings, and lines of text, before which YouTube has a line of one blank."""
+"""Times and settings, and lines of text; YouTube puts a line with one blank before these."""
 _GUIDE = r"<rt\b[^<>]*+>[^<>]*+(?:</rt>)?+"
-"""How a word is read, above it: a tag, whose text stays."""
+"""The pronunciation shown above a word: a tag, whose text stays."""
 _TAG = re.compile(
     rf"{_GUIDE}|<(/?)([A-Za-z][^<>\s.]*+)[^<>]*+>|<(?:\d+:)?\d\d:\d\d\.\d{{3}}>|\{{\\[^{{}}]*\}}"
 )
 _VOICE = re.compile(r"<v(?:\.[^<>\s]*+)?\s++([^<>]*+)>")
-"""Who speaks from here on."""
+"""The speaker of the text that follows."""
 _MOMENT = re.compile(r"<[\d:.]+>")
 """A time inside a cue, which must stay there."""
 _BLOCK = re.compile(rf"(?:^|(?<=[\r\n]))(?:((?:(?![\r\n])\s)*+\S[^\r\n]*)(?:{_EOL}|\Z))+")
-"""Lines without blank ones; the last of them."""
+"""Lines without blank ones between them; the group is the last one."""
 _NO_CUE = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)\b")
-"""How what WebVTT has besides cues begins."""
+"""The start of a WebVTT block that is not a cue."""
 _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""Marks of direction, which each line of Arabic or Hebrew may begin and end with."""
+"""Direction marks, which may begin and end each line of Arabic or Hebrew."""
 _DIRECTION = f"[{_MARKS}]*"
 _LINE = re.compile(rf"[^\s{_MARKS}](?:[^\r\n]*[^\s{_MARKS}])?")
-"""A line of a cue without those around it, which stay."""
+"""A line of a cue without the white space and direction marks around it, which stay."""
 _END = re.compile(rf"[{SPACED_ENDS}{UNSPACED_ENDS}:;؛♪*)\]）］】][\"'”’»」』]*{_DIRECTION}$")
 _DASH = re.compile(rf"(?:{_TAG.pattern})*[-–—•][\s{_MARKS}]*")
-"""How one who speaks is marked, behind tags too: they stay before what is said."""
+"""The dash that marks a speaker, also after tags; these stay before the speech."""
 _LABEL = re.compile(
     rf"(?:{_TAG.pattern})*+{_DIRECTION}(?P<name>[^\W\d_][\w .'’#&/()-]{{,30}})(?:{_TAG.pattern})*+"
     rf"(?:[:：](?:{_TAG.pattern})*+(?:[\s{_MARKS}]+|\Z)|：)"
 )
-"""The same by a name, if that is in capitals."""
+"""The name that marks a speaker, if it is in capitals."""
 _HOURS = {"AM", "PM", "A.M.", "P.M."}
-"""What is in capitals before a colon, but no name."""
+"""Words in capitals before a colon that are not names."""
 _OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}[-–—•♪\[(（［【]")
-"""How a line begins that does not go on with a sentence."""
+"""The start of a line that does not continue a sentence."""
 _APART = re.compile(
     rf"(?:{_TAG.pattern}|{_DIRECTION}{_DASH.pattern})*+{_DIRECTION}[\[(♪（［【]+\s*+"
     rf"(?P<text>[^][()♪（）［］【】]*[^][()♪（）［］【】\s])\s*[\])♪）］】]+"
     rf"(?:{_TAG.pattern})*{_DIRECTION}"
 )
-"""A line that is all a sound, or a song, and what it is without its signs."""
+"""A line that is entirely a sound or a song, and its text without the signs."""
 _NO_BREAK = re.compile(rf"[^\r\n{_MARKS}]")
-"""What does not come again between lines of a cue that are broken anew."""
+"""Characters between two lines that are not repeated when the lines are broken again."""
 _WHITE = re.compile(r"\s*")
 _CLOSING = ",.;:!?…)]，。、；：！？）］】」』》〉〕"
 LONGEST, LONGEST_WIDE = 42, 36
-"""Letters of a line, and of one of Chinese or the like, in which each is two."""
+"""Maximum letters in a line, and in one of Chinese or the like, where each counts as two."""
 FASTEST = 20.0
-"""Letters that are read in a second."""
+"""Maximum reading speed, in letters per second."""
 MOST = 8
-"""Cues of a sentence."""
+"""Maximum number of cues in a sentence."""
 
 
 def read(data: bytes, name: str) -> Document:
-    """The sentences of a file of subtitles."""
+    """Read the sentences of a subtitle file."""
     text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
     escapes = text.startswith("WEBVTT")
     left, outside = Left(), [*_outside(text, has_notes=escapes)]
@@ -96,7 +96,7 @@ def read(data: bytes, name: str) -> Document:
 
 
 def _outside(text: str, *, has_notes: bool) -> Iterator[int]:
-    """The lines at which text begins that is in no cue; a line right before one is its name."""
+    """Yield the lines where text outside any cue begins; a line right before a cue is its name."""
     ends, place = [found.end() for found in re.finditer(_EOL, text)], 0
     for cue in (*_CUE.finditer(text), None):
         end = cue.start() if cue else len(text)
@@ -111,19 +111,19 @@ def _outside(text: str, *, has_notes: bool) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Cue:
-    """The text of a cue, or of one who speaks in it, or a sound."""
+    """The text of a cue or of one speaker in it, or a sound."""
 
     lines: tuple[tuple[int, int], ...]
-    """Where its lines begin and end, in characters."""
+    """Start and end of each line, in characters."""
     start: float
-    """When it is shown, in seconds."""
+    """When the cue is shown, in seconds."""
     end: float
     is_apart: bool
-    """Whether no sentence goes on there."""
+    """Whether no sentence continues there."""
     voice: str
-    """Who speaks, as WebVTT has it."""
+    """The speaker, as named in WebVTT."""
     said: int | None
-    """Where that begins which is said, if another one begins to speak there."""
+    """Where the speech begins, if another speaker begins there."""
 
 
 def _cues(text: str) -> Iterator[_Cue]:
@@ -153,7 +153,7 @@ def _cues(text: str) -> Iterator[_Cue]:
 
 
 def _rows(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    """The lines of a cue, and whose voice each has; one is cut where another voice begins."""
+    """Yield the lines of a cue with their voices; a line is split where another voice begins."""
     voice = ""
     for line in _LINE.finditer(text, start, end):
         place = line.start()
@@ -166,10 +166,10 @@ def _rows(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _said(text: str, line: tuple[int, int], before: tuple[int, int]) -> int | None:
-    """Where that begins which is said in a line, if another one begins to speak there.
+    """Return where the speech in a line begins, if another speaker begins there.
 
-    Of a line that is all in capitals, it is the whole: these may be no name. A single letter
-    without a dash is none if the line `before` does not end a sentence.
+    In a line that is all in capitals, it is the whole line: the label may not be a name. A single
+    letter without a dash is not a name if the line `before` does not end a sentence.
     """
     start, end = line
     dash = _DASH.match(text, start, end)
@@ -197,7 +197,7 @@ def _segments(text: str, *, escapes: bool) -> Iterator[Segment]:
 
 
 def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
-    """Whether a sentence goes on in the next cue; one without marks or spaces does not."""
+    """Return whether a sentence continues in the next cue; one without marks or spaces does not."""
     if cue.is_apart or following.is_apart or following.said is not None:
         return False
     if cue.voice != following.voice or not -1 <= following.start - cue.end < 2:
@@ -208,15 +208,15 @@ def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
 
 
 def _is_open(text: str, line: tuple[int, int]) -> bool:
-    """Whether a line does not end a sentence."""
+    """Return whether a line does not end a sentence."""
     last = _TAG.sub("", text[slice(*line)]).rstrip()
     return bool(last) and not _END.search(last) and _width(last[-1]) == 1
 
 
 def _is_at_caption(text: str, cues: Sequence[_Cue], cue: _Cue, following: _Cue | None) -> bool:
-    """Whether a caption in capitals, such as THE NEXT DAY, ends before a cue or begins there.
+    """Return whether a caption in capitals (THE NEXT DAY) ends before a cue or begins there.
 
-    In a sentence that has begun, words in capitals are one only if the cue that would go on with
+    Inside a sentence, words in capitals are a caption only if the cue that would continue after
     them begins with a capital: "I work for", "THE FBI", "in Boston." is one sentence.
     """
     before, one = _shown(text, *cues), _shown(text, cue)
@@ -230,7 +230,7 @@ def _is_at_caption(text: str, cues: Sequence[_Cue], cue: _Cue, following: _Cue |
 
 
 def _shown(text: str, *cues: _Cue) -> str:
-    """What is shown, without tags."""
+    """Return the text that is shown, without tags."""
     return " ".join(_TAG.sub("", text[cue.lines[0][0] : cue.lines[-1][1]]) for cue in cues)
 
 
@@ -275,23 +275,23 @@ def _pieces(line: str, *, escapes: bool) -> Iterator[tuple[str, str | Tag]]:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How a sentence is written in its cues."""
+    """The layout of a sentence in its cues."""
 
     breaks: tuple[str, ...]
-    """What stands between them."""
+    """The text between consecutive cues."""
     times: tuple[float, ...]
-    """How long each is shown."""
+    """Duration of each cue, in seconds."""
     lines: tuple[int, ...]
     eol: str
-    """What ends a line, with marks of direction around it."""
+    """The line ending, with the direction marks around it."""
     escapes: bool
     marks: tuple[bool, ...]
-    """Whether each has no more than punctuation in the source, and so may in the translation."""
+    """Whether each cue has only punctuation in the source, and so may in the translation."""
 
     def write(self, marked: Marked) -> str:
-        """The text in cues and lines."""
+        """Write the text in cues and lines."""
         text, cuts, depth = "", list[int](), 0
-        tags, inside = dict[int, list[Tag]](), set[int]()  # by place; places in elements
+        tags, inside = dict[int, list[Tag]](), set[int]()  # by place; places inside elements
         for piece in marked.pieces:
             if isinstance(piece, str):
                 inside.update(range(len(text), len(text) + len(piece)) if depth else ())
@@ -315,7 +315,7 @@ class _Layout:
         return "".join(self._written(text, tags, added))
 
     def _cuts(self, text: str, cuts: list[int], widths: list[int], places: list[int]) -> list[int]:
-        """Where the cues end: by alignment, or in proportion to the times."""
+        """Return where the cues end: by alignment, or in proportion to the times."""
         cues = zip(pairwise([0, *cuts, len(text)]), self.times, self.marks, strict=True)
         if all(
             0 < widths[b] - widths[a] <= FASTEST * time
@@ -346,7 +346,7 @@ class _Layout:
 def _line_ends(
     text: str, widths: list[int], cue: tuple[int, int], lines: int, places: list[int]
 ) -> list[int]:
-    """Where the lines of a cue end: at spaces and behind marks, or anywhere if one is too long."""
+    """Return where a cue's lines end: at spaces and after marks, or anywhere if one is too long."""
     (start, end), total = (widths[place] for place in cue), widths[cue[1]] - widths[cue[0]]
     longest = LONGEST_WIDE if 2 * total > 3 * (cue[1] - cue[0]) else LONGEST
     fewest = -(-total // longest)
@@ -361,7 +361,7 @@ def _line_ends(
 
 
 def _behind_marks(text: str, cut: int, inside: Container[int]) -> int:
-    """The place behind the marks that close what is before a cut, unless that is in an element."""
+    """Return the place after closing marks that follow a cut, unless it is in an element."""
     end = cut
     while 0 < end < len(text) and _closes(text, end):
         end += 1
@@ -369,14 +369,14 @@ def _behind_marks(text: str, cut: int, inside: Container[int]) -> int:
 
 
 def _closes(text: str, place: int) -> bool:
-    """Whether a mark there goes with the character before it: one that no line begins with."""
+    """Return whether a mark belongs to the character before it, so that no line begins with it."""
     before, mark = text[place - 1], text[place]
     wide = _width(before) == 2 or before in "”’"
     return not before.isspace() and (mark in _CLOSING or (mark in "”’" and wide))
 
 
 def _may_break(text: str, place: int) -> bool:
-    """Whether a line may end before this character, which is dropped if it is a space."""
+    """Return whether a line may end before this character, which is dropped if it is a space."""
     before, after = text[place - 1], text[place]
     if after.isspace() or before.isspace():
         return after.isspace() and not before.isspace()

@@ -1,6 +1,6 @@
-"""CSV and TSV: the cells that have text, or those of the columns that are asked for.
+"""CSV and TSV: the cells that contain text, or those of the requested columns.
 
-The first row, which names the columns, stays; so do quotes and all that is between cells.
+The first row, which names the columns, is preserved; so are quotes and everything between cells.
 """
 
 import re
@@ -21,9 +21,9 @@ _CELL = re.compile(rf"(?:^|(?<=[{DELIMITERS}])){_QUOTED.pattern}")
 
 
 def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
-    """The cells of a table.
+    """Read the cells of a table.
 
-    Raises InputError for a column that it does not have, and for a quote that does not end.
+    Raises InputError for a column that the table lacks, and for a quote that does not end.
     """
     text, encode = decoded(data, name)
     left = Left()
@@ -56,7 +56,7 @@ def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Itera
             continue
         if not closed:
             source = fragments.with_elements((cell,))
-            is_bare = sign == "\t" or '"' in raw  # as those who read no quotes have it
+            is_bare = sign == "\t" or '"' in raw  # for readers that do not parse quotes
             write = partial(_written, signs=ends if is_bare else f'"{ends}')
             yield Segment(place, place + len(raw), source, write, where)
         elif fragments.is_page(cell):
@@ -74,7 +74,7 @@ def _lines(raw: str, start: int, where: str) -> Iterator[Segment]:
 
 
 def _cells(text: str, sign: str) -> Iterator[tuple[int, int, int, str]]:
-    """The row, column and place of each cell, and what is written there; "" separates none."""
+    """Yield the row, column, place and raw text of each cell; a `sign` of "" separates no cells."""
     row, column, place, end = 1, 0, 0, re.escape(sign)
     ends = f"{end}|" if sign else ""
     cell = re.compile(rf'("(?:[^"]|"")*+"?+[^{end}\r\n]*+|[^{end}\r\n]*+)({ends}\r\n|\r|\n|\Z)')
@@ -87,7 +87,7 @@ def _cells(text: str, sign: str) -> Iterator[tuple[int, int, int, str]]:
 
 
 def _number(asked: str, head: list[str], name: str) -> int:
-    """The column that is asked for, by its name or by its number from 1 on."""
+    """Return the index of the requested column, given by its name or its number from 1."""
     if asked in head:
         return head.index(asked)
     if asked.isdecimal() and len(asked) < 7 and 1 <= int(asked) <= len(head):
@@ -101,7 +101,7 @@ def _quoted(marked: Marked, written: Callable[[Marked], str] = Marked.written) -
 
 
 def _written(marked: Marked, signs: str) -> str:
-    """A cell without quotes, unless it begins with one or has one of these signs."""
+    """Write a cell without quotes, unless it begins with one or contains one of these signs."""
     text = marked.written()
     needs_quotes = text.startswith('"') or any(sign in text for sign in signs)
     return f'"{_quoted(marked)}"' if needs_quotes else text

@@ -1,8 +1,8 @@
-"""Code of other languages inside text: that of templates.
+"""Code of other languages inside text: templates.
 
-Jinja, Liquid, Twig, Handlebars, Go, Hugo, ERB, Vue and MDX. What is printed, `{{ name }}`, is a
-word that is copied; a comment is no part of the sentence; a statement is a tag, which encloses what
-is between it and its end: `{% if a %}...{% endif %}`. All come back letter for letter.
+Jinja, Liquid, Twig, Handlebars, Go, Hugo, ERB, Vue and MDX. Printed code, `{{ name }}`, is a word
+that is copied; a comment is not part of the sentence; a statement is a tag, which encloses the text
+between it and its end: `{% if a %}...{% endif %}`. All are restored letter for letter.
 """
 
 import re
@@ -16,16 +16,16 @@ Named = tuple[str, str | Tag]
 
 
 def _between(begin: str, end: str, other: str = "(?!)") -> str:
-    """What begins and ends so, without another beginning in it; nor `other`.
+    """Return a pattern from `begin` to `end`, without another `begin` inside, or `other`.
 
-    A sign that a tag ends behind, as in <code>{{</code>, begins nothing.
+    A sign directly before an end tag, as in <code>{{</code>, begins nothing.
     """
     return rf"{begin}(?!</)(?:(?!{begin}|{end}|{other})(?s:.))*+{end}"
 
 
 _BLANK = r"\n[ \t>]*+\r?\n"
 _APART = rf"{_BLANK}|</(?:code|h[1-6]|li|p|t[dh])\b|\n(?:[-+*]|#{{1,6}})[ \t]"
-"""What ends a sentence, of which code may be a part."""
+"""What ends a sentence; code inside a sentence cannot contain it."""
 _COMMENT = "|".join(
     _between(*edges)
     for edges in (
@@ -56,9 +56,9 @@ _PRINTED = "|".join(
     )
 )
 CODE = rf"(?:{_COMMENT}|{_STATEMENT}|{_PRINTED})"
-"""All of these. No pattern here has groups."""
+"""Any of these. No pattern here has groups."""
 LINES = rf"(?m:^)[ \t]*+(?:(?:{_COMMENT}|{_STATEMENT})[ \t]*+)++(?=[\r\n]|\Z)"
-"""A line that has nothing but statements and comments."""
+"""A line that contains only statements and comments."""
 _CODE = re.compile(CODE)
 _KIND = re.compile(rf"(?P<comment>{_COMMENT})|(?P<statement>{_STATEMENT})|{_PRINTED}")
 _NAME = re.compile(
@@ -73,14 +73,14 @@ _SILENT = re.compile(
 """Statements that print nothing."""
 _BRANCHES = ("elif", "else", "elseif", "elsif", "empty", "when")
 COPIED, STATEMENT = "{{", "{%"
-"""The name of what is printed, and how those of all else begin."""
+"""The name of printed code, and the prefix of all other names of code."""
 _GO = f"{STATEMENT}."
-"""That of the statements of Go."""
+"""The name of Go's statements."""
 _LINE_END = re.compile(r"\s*\n\s*")
 
 
 def pieces_of(text: str) -> Iterator[Named]:
-    """A text and the code in it, for `settled`."""
+    """Yield a text and the code in it, for `settled`."""
     place = 0
     for found in _CODE.finditer(text):
         yield " ", text[place : found.start()]
@@ -90,7 +90,7 @@ def pieces_of(text: str) -> Iterator[Named]:
 
 
 def code_at(text: str, start: int, end: int) -> tuple[str, Tag]:
-    """The code that is at a place of a text; whatever else is there is copied."""
+    """Return the code at a place of a text; anything else there is copied."""
     raw = text[start:end]
     kind = _KIND.fullmatch(raw)
     if kind and kind["comment"]:
@@ -108,9 +108,9 @@ def code_at(text: str, start: int, end: int) -> tuple[str, Tag]:
 
 
 def inner(pieces: Sequence[Named]) -> slice:
-    """The pieces but for white space, comments and statements at the edges of a sentence.
+    """Return the pieces without white space, comments and statements at the edges of a sentence.
 
-    What has its partner in the sentence is a part of it, and so is a shortcode.
+    A statement whose partner is in the sentence is part of it, and so is a shortcode.
     """
     partners = _partners(pieces)
 
@@ -125,7 +125,7 @@ def inner(pieces: Sequence[Named]) -> slice:
 
 
 def settled(pieces: Iterable[Named]) -> Iterator[Named]:
-    """The pieces of a sentence, in which what is printed is copied.
+    """Yield the pieces of a sentence, with printed code copied.
 
     So is a statement inside it that has no end there and prints something: `{% include a %}`.
     """
@@ -148,12 +148,12 @@ def settled(pieces: Iterable[Named]) -> Iterator[Named]:
 
 
 def as_written(raw: str) -> tuple[Named, ...]:
-    """What is written as it is."""
+    """Return the pieces of what is written unchanged."""
     return tuple(("" if isinstance(piece, str) else "=", piece) for piece in verbatim(raw))
 
 
 def _partners(pieces: Iterable[Named]) -> dict[str, set[str]]:
-    """The names of the statements that those of a kind may have as partners."""
+    """Return the names of statements that can be partners of tags, by the kind of tag."""
     found: dict[str, set[str]] = {"open": set(), "close": set(), "void": set()}
     for name, piece in pieces:
         if isinstance(piece, Tag) and name.startswith(STATEMENT) and piece.kind != "void":
@@ -162,7 +162,7 @@ def _partners(pieces: Iterable[Named]) -> dict[str, set[str]]:
 
 
 def _may_print(name: str, tag: Tag) -> bool:
-    """Whether this is a word wherever it is alone: a shortcode, or {{ end }}."""
+    """Return whether a tag is a word when it is alone: a shortcode, or {{ end }}."""
     return (tag.kind == "open" and tag.raw[:3] in ("{{<", "{{%")) or (tag.kind, name) == (
         "close",
         _GO,

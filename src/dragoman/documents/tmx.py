@@ -1,4 +1,4 @@
-"""TMX: units of a memory that lack a language, and get it."""
+"""TMX: translation units that lack the target language, and get it."""
 
 import re
 from dataclasses import replace
@@ -16,10 +16,10 @@ from dragoman.text.marked import Tag
 
 
 def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
-    """The texts of a memory that have no translation into a language.
+    """Read the texts of a memory that have no translation into a language.
 
     Without `languages`, the source is that of the header, and the target the only other one. Raises
-    InputError where that does not tell them, and as `read_xml` does.
+    InputError if that is not enough to determine them, and as `read_xml` does.
     """
     text, _ = decode_xml(data, name)
     header, codes = _SOURCE.search(text), {tag(code[1]): code[1] for code in _CODE.finditer(text)}
@@ -43,7 +43,7 @@ _CODE = re.compile(r"<tuv\s[^<>]*?\blang\s*=\s*[\"']([\w-]+)")
 def _read_entry(
     languages: tuple[str, str], left: Left, entry: Element, text: str, raw: Raw
 ) -> Segment | Replacing | None:
-    """A unit of TMX; one that has only other languages is told to `left`."""
+    """Read a TMX unit; one that has only other languages is added to `left`."""
     where = f"unit {entry.attributes.get('tuid', '')}".rstrip()
     variants = {
         each.attributes.get("xml:lang") or each.attributes.get("lang", ""): each

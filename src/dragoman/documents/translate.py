@@ -1,9 +1,9 @@
-"""A document translated: text by text, with the tags put back, and a report of the rest.
+"""Document translation: text by text, with the tags put back, and a report on the rest.
 
     data, report = translate_document(read_document(data, "page.html"), translator)
 
-Equal texts are translated once. A `Draft` is the same in steps, for whoever shows how far it is, or
-keeps what was translated before an interruption.
+Equal texts are translated once. A `Draft` does the same in steps, for callers that show progress or
+keep what was translated before an interruption.
 """
 
 import json
@@ -33,15 +33,15 @@ from dragoman.text.putback import Link, put_back
 from dragoman.text.spans import Span
 
 Places = tuple[tuple[int, int], ...]
-"""Where in a text something is copied: starts and ends."""
+"""Start and end offsets of what is copied in a text."""
 
 
 class Translates(Protocol):
-    """What translates lines: a `Translator`."""
+    """An object that translates lines, such as a `Translator`."""
 
     @property
     def memory(self) -> Mapping[str, str]:
-        """What it takes over, by sources with one space between words."""
+        """Translations that it reuses, by source with one space between words."""
 
     def stream(
         self,
@@ -52,16 +52,16 @@ class Translates(Protocol):
         glossary: Glossary | Mapping[str, str] | None = None,
         window: int = 4096,
     ) -> Iterator[Translation]:
-        """The translation of each line; `kept` has what is copied of each."""
+        """Yield the translation of each line; `kept` is what is copied in each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark(Plain):
-    """What is to be said of a text of a document."""
+    """A remark on a text of a document."""
 
     where: str
     text: str
-    """How it begins."""
+    """The beginning of the text."""
     what: tuple[str, ...]
     """The flags of its translation, or why it has none."""
     missed: tuple[str, ...] = ()
@@ -70,19 +70,19 @@ class Remark(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentReport(Plain):
-    """What was done with a document."""
+    """A summary of a document's translation."""
 
     segments: int
-    """Its texts."""
+    """Number of texts."""
     translated: int
     remembered: int
-    """Those of `translated` that a memory has."""
+    """Number of `translated` texts that come from a memory."""
     left: tuple[str, ...]
     """What the format leaves alone, and why."""
     untranslated: tuple[Remark, ...]
-    """The other texts, and why; without those that have no letter."""
+    """The other texts, and why; those without letters are omitted."""
     flagged: tuple[Remark, ...]
-    """The translations that somebody should look at."""
+    """Translations that need review."""
 
 
 def translate_document(
@@ -92,7 +92,7 @@ def translate_document(
     *,
     glossary: Glossary | Mapping[str, str] | None = None,
 ) -> tuple[bytes, DocumentReport]:
-    """The translated file, and what was done."""
+    """Return the translated file and a summary."""
     draft = Draft(document, translator.memory)
     for _ in draft.stream(translator, options, glossary=glossary):
         pass
@@ -100,18 +100,18 @@ def translate_document(
 
 
 class Draft:
-    """A document, and what of it is translated so far."""
+    """A document and its translation so far."""
 
     def __init__(self, document: Document, memory: Mapping[str, str] | None = None) -> None:
-        """Texts with tags that the memory has with the same tags are translated by it."""
+        """Texts with tags are translated from the memory if it has them with the same tags."""
         self._document, self._firsts = document, document.firsts
-        self._last: tuple[int, tuple[Part, Segment]] | None = None  # as one is asked for often
+        self._last: tuple[int, tuple[Part, Segment]] | None = None  # often requested again
         self._found = PackedValues()
         self._found_at = array("q", [-1]) * self._firsts[-1]
         self._letterless, self._untranslated = 0, dict[int, tuple[str, ...]]()
         self._remembered, self._missed = set[int](), dict[int, tuple[str, ...]]()
         self.flagged = dict[int, tuple[str, ...]]()
-        """The flags of segments that somebody should look at, by their numbers."""
+        """Flags of segments that need review, by segment number."""
         numbers, hashes = array("q"), array("q")
         self._signs, begun = dict[int, Span](), list[tuple[int, Item]]()
         for number, segment in enumerate(document.segments):
@@ -136,34 +136,34 @@ class Draft:
         self._sort(np.asarray(numbers), np.asarray(hashes))
 
     def _sort(self, numbers: NDArray[np.int64], hashes: NDArray[np.int64]) -> None:
-        """Put the numbers of equal texts one behind the other, in the order of the first ones."""
+        """Sort the numbers so that equal texts are adjacent, in the order of their first ones."""
         _, first, equal = np.unique(hashes, return_index=True, return_inverse=True)
         firsts = first[equal]
         for place in np.flatnonzero(firsts != np.arange(len(firsts))):
             if self._text(numbers[place]) != self._text(numbers[firsts[place]]):
-                firsts[place] = place  # which only has the same hash
+                firsts[place] = place  # only the hash is equal
         order = np.argsort(firsts, kind="stable")
         begins = np.flatnonzero(np.diff(firsts[order], prepend=-1))
         self._numbers, self._begins = numbers[order], np.append(begins, len(order))
 
     @property
     def total(self) -> int:
-        """Number of texts to translate; equal ones are one."""
+        """Number of texts to translate; equal ones count once."""
         return len(self._begins) - 1
 
     @property
     def texts(self) -> list[tuple[str, Places]]:
-        """The texts to translate, and what is copied of each."""
+        """The texts to translate, and what is copied in each."""
         return [self._text(places[0]) for places in self.places]
 
     @property
     def places(self) -> Iterator[list[int]]:
-        """Of each of `texts` the numbers of the segments that have it."""
+        """For each of `texts`, the numbers of its segments."""
         for first, end in pairwise(self._begins):
             yield list(map(int, self._numbers[first:end]))
 
     def _at(self, number: int) -> tuple[Part, Segment]:
-        """A segment by its number, and the part that has it."""
+        """Return a segment by its number, with the part that contains it."""
         if self._last is None or self._last[0] != number:
             place = bisect_right(self._firsts, number) - 1
             part = self._document.parts[place]
@@ -176,7 +176,7 @@ class Draft:
         return source.text, source.kept if sign is None else (sign, *source.kept)
 
     def put(self, results: Iterable[tuple[str, Sequence[Link], Sequence[str]] | None]) -> None:
-        """Take text, links and flags of the translation of each of `texts`; None has failed."""
+        """Store text, links and flags of the translation of each of `texts`; None if it failed."""
         for places, result in zip(self.places, results, strict=True):
             self._take(places, *(result or ("", (), ("failed",))))
 
@@ -188,18 +188,18 @@ class Draft:
         glossary: Glossary | Mapping[str, str] | None = None,
         before: Iterable[str] = (),
     ) -> Iterator[str]:
-        """Translate text by text. Yields each result as a line; `before` has those of earlier."""
+        """Translate text by text. Yields each result as a line; `before` has the earlier ones."""
         done = 0
         for line, places in zip(before, self.places, strict=False):
             self._take(places, *json.loads(line))
             done += 1
         firsts = self._numbers[self._begins[done:-1]]
-        some, same = tee(map(self._text, firsts))  # which are read at one pace
+        some, same = tee(map(self._text, firsts))  # both are read at the same pace
         lines, kept = (text for text, _ in some), (places for _, places in same)
         results = translator.stream(lines, options, kept=kept, glossary=glossary)
         for places, result in zip(islice(self.places, done, None), results, strict=True):
             tagged = any(any(self._at(number)[1].source.tags) for number in places)
-            links = result.text_links if tagged else ()  # which the model may have to compute
+            links = result.text_links if tagged else ()  # the model may have to compute them
             missed = [f"{t.source} → {t.target}" for t in result.terms if t.outcome == "missed"]
             self._take(places, result.text, links, result.flags, missed)
             yield json.dumps([result.text, links, result.flags, missed])
@@ -227,7 +227,7 @@ class Draft:
             elif cleaned != whole:
                 before, source, after = segment.source.trimmed()
                 uncut = protected(text) if any(source.tags) else ()
-                made = put_back(source, text, links, uncut)  # by links, which count all
+                made = put_back(source, text, links, uncut)  # links count all characters
                 if "memory" in flags and _SWALLOWED * source.share(str.isalnum) < 1:
                     is_whole = made.share(str.isalnum) == 1
                     made = put_back(source, text, (), uncut) if is_whole else made
@@ -243,7 +243,7 @@ class Draft:
                 self.flagged[number] = flagged
 
     def _keep(self, number: int, made: Marked) -> bool:
-        """Keep the translation of a segment; False if it cannot be written there."""
+        """Store the translation of a segment; return False if it cannot be written there."""
         part, segment = self._at(number)
         if fault := segment.fault(part.text[segment.start : segment.end], segment.source, made):
             self._untranslated[number] = (fault,)
@@ -253,7 +253,7 @@ class Draft:
         return not fault
 
     def written(self) -> bytes:
-        """The file with the translations that there are."""
+        """Return the file with the translations so far."""
         return self._document.written(self._text_at)
 
     def _text_at(self, number: int) -> str | None:
@@ -261,7 +261,7 @@ class Draft:
         return None if place < 0 else str(self._found[place])
 
     def report(self) -> DocumentReport:
-        """What was done so far."""
+        """Return a summary of the translation so far."""
         total = len(self._found_at)
         return DocumentReport(
             segments=total,
@@ -281,13 +281,13 @@ class Draft:
 
 
 _COUNTED = str.isalnum, lambda char: not char.isspace()
-"""What a tag is not to lose: its words, and its signs."""
+"""What a tag must not lose: its words, and its signs."""
 _SWALLOWED = 3
-"""An element has all words of a translation that a memory has by a mistake of the model, which did
-not write it, if it has less than one part in so many of its source; in Chinese the dog is one word.
-"""
+"""If an element with less than one part in this many of its source has all words of a translation
+from a memory, that is a mistake of the model, which did not write it; in Chinese "the dog" is one
+word."""
 _USUAL = {"empty", "memory", "retried", "split"}
-"""Flags that nobody need look at."""
+"""Flags that need no review."""
 _SIGNS = re.compile(r"\||(?<=[^\W\d_])&(?=[a-z])")
 """Bars, and the `&` of E&xit, but not of AT&T."""
 _NO_LETTER = "it has no letter"
@@ -297,18 +297,18 @@ _CONTROL = re.compile(
 
 
 def _dropped(text: str, source: str) -> dict[int, str]:
-    """What no format is to be given: marks, and control characters that the source lacks; spaces
-    for ends. An unchanged text is not written.
+    """Return what replaces characters that no format may get: marks, and control characters that
+    the source lacks; spaces for line ends. An unchanged text is not written.
     """
     found = {*_CONTROL.findall(text)} - ({*source} if text == source else {*source} - {*MARKS})
     return {ord(char): " " if char.isspace() else "" for char in found}
 
 
 def _faults(source: Marked, made: Marked, *, is_searched_again: bool) -> Iterator[str]:
-    """The flags of a translation with its tags, by what stands around that which is copied.
+    """Yield the flags of a translation with its tags, by the text around what is copied.
 
-    A number that was not copied at the first search may stand there as a word, too. Bars between
-    forms, and the sign of a key inside a word of a menu, are placeholders.
+    A number that the first search did not copy may also be a word there. Bars between forms, and
+    the sign of a menu key inside a word, are placeholders.
     """
     if sorted(_SIGNS.findall(source.text)) != sorted(_SIGNS.findall(made.text)):
         yield "placeholders"
@@ -318,7 +318,7 @@ def _faults(source: Marked, made: Marked, *, is_searched_again: bool) -> Iterato
         yield "no_output"
     whole = source.text
     for text in {whole[start:end].strip() for start, end in source.kept}:
-        if not text or text.isalpha():  # a word may also be one of the language
+        if not text or text.isalpha():  # it may also be an ordinary word
             continue
         often, before = (
             sum(1 for part in m.around for _ in exact(part, text)) for m in (made, source)
@@ -329,7 +329,7 @@ def _faults(source: Marked, made: Marked, *, is_searched_again: bool) -> Iterato
 
 
 def _without_white_edges(marked: Marked) -> Pieces:
-    """The pieces of a translation without white space around them: the source has its own."""
+    """Return the pieces of a translation without outer white space: the source has its own."""
     pieces = [*marked.pieces]
     if pieces and isinstance(pieces[0], str):
         pieces[0] = pieces[0].lstrip()
@@ -339,7 +339,7 @@ def _without_white_edges(marked: Marked) -> Pieces:
 
 
 def _recalled(segment: Segment, memory: Mapping[str, str]) -> Marked | None:
-    """The translation of a text with tags, or of what is in those around it, by a memory."""
+    """Return a memory's translation of a text with tags, or of what is inside its outer tags."""
     if not memory:
         return None
     before, inner, after = segment.source.trimmed()

@@ -1,4 +1,4 @@
-"""XLIFF: units of text that have a translation, or get one."""
+"""XLIFF: units that have a translation, or get one."""
 
 import re
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 
 def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
-    """The sources of the units that have no translation; each is written as the unit's target.
+    """Read the sources of the units without a translation; each is written as the unit's target.
 
-    Targets that are translated or approved stay, and so do units with translate="no" and files in
-    other languages than these. Raises InputError where all are in others, and as `read_xml` does.
+    Translated or approved targets are preserved, and so are units with translate="no" and files in
+    languages other than these. Raises InputError if all are in others, and as `read_xml` does.
     """
     left, into, spoken = Left(), languages[1], set[LangCodes]()
     read_unit = partial(_read_unit, languages, left, spoken)
@@ -62,12 +62,12 @@ _FILE = re.compile(
     r"<!--(?s:.*?)-->|<!\[CDATA\[(?s:.*?)\]\]>|<\?(?s:.*?)\?>"
     r"|<(?:[\w.-]+:)?(?:file|xliff)\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>"
 )
-"""The start tag of a file, or what may have one in it that is none."""
+"""The start tag of a file; or text that may contain one that is not."""
 _ATTRIBUTE = re.compile(r"\s([\w:.-]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 
 
 def _with_language(languages: tuple[str | None, str], found: re.Match[str]) -> str:
-    """The start tag of a file that says into which language it is translated."""
+    """Return the start tag of a file, declaring the language into which it is translated."""
     given = {name: value[1:-1] for name, value in _ATTRIBUTE.findall(found[0])}
     names = ("srcLang", "trgLang") if "srcLang" in given else ("source-language", "target-language")
     declared = language(given.get(names[0])), language(given.get(names[1]))
@@ -78,7 +78,7 @@ def _with_language(languages: tuple[str | None, str], found: re.Match[str]) -> s
 
 
 def _with(tag: str, name: str, value: str) -> str:
-    """A start tag with this value of an attribute, and without what says more of a state."""
+    """Return a start tag with a new value of an attribute, and without details of its state."""
     gone = {name, "state-qualifier", "subState"}
     tag = _ATTRIBUTE.sub(lambda each: "" if each[1] in gone else each[0], tag)
     return re.sub(r"^<[^\s/>]+", lambda start: f"{start[0]} {name}={quoteattr(value)}", tag)
@@ -96,29 +96,29 @@ class _XliffUnit:
 
     element: Element
     source: Element
-    """What is translated: `<seg-source>`, which may be cut into segments, or `<source>`."""
+    """The text to translate: `<seg-source>`, which may be cut into segments, or `<source>`."""
     target: Element | None
     text: str
     """The whole file."""
 
     @property
     def where(self) -> str:
-        """What a reader finds it by."""
+        """Location shown to the user."""
         return f"unit {(self.element.inherited('id') or '')[:60]}".rstrip()
 
     @property
     def has_target(self) -> bool:
-        """Whether anything is in its target."""
+        """Whether the target contains text."""
         return self.target is not None and self.target.text.strip() != ""
 
     @property
     def state(self) -> str:
-        """The state of its target, which XLIFF 2 writes at the segment."""
+        """The state of the target, which XLIFF 2 writes in the segment."""
         stated = self.element if self.element.local == "segment" else self.target
         return "" if stated is None else stated.attributes.get("state", "")
 
     def around(self) -> tuple[tuple[int, int], str, str]:
-        """Where a target is written, how it begins, and how it ends."""
+        """Return where the target is written, how it begins, and how it ends."""
         source, target, text = self.source, self.target, self.text
         name = f"{source.prefix}target" if target is None else target.name
         place, before, tag = (source.end, source.end), indent_of(source, text), f"<{name}>"
@@ -140,9 +140,9 @@ def _read_unit(
     text: str,
     raw: Raw,
 ) -> Segment | Replacing | None:
-    """What is translated of a unit; what is to be told of others goes to `left`.
+    """Read what is translated in a unit, and add to `left` what must be reported.
 
-    The languages that it declares go to `spoken`.
+    The languages that it declares are added to `spoken`.
     """
     source, target = element.child("seg-source") or element.child("source"), element.child("target")
     if source is None:
@@ -176,9 +176,9 @@ def _read_unit(
 
 
 def _in_others(languages: LangCodes, declared: LangCodes) -> bool:
-    """Whether a file declares other languages than those between which it is translated.
+    """Return whether a file declares languages other than those of the translation.
 
-    One into its own language may become one into any: Xcode exports such templates.
+    A file into its own language may be translated into any: Xcode exports such templates.
     """
     is_template = declared[0] is not None and not _is_another(declared[1], declared[0])
     into_another = _is_another(declared[1], languages[1]) and not is_template
@@ -190,14 +190,14 @@ def _is_another(declared: str | None, wanted: str | None) -> bool:
 
 
 def _is_open(state: str, source: Element, target: Element | None) -> bool:
-    """Whether what is in a target is no translation: nothing, a copy, or not begun."""
+    """Return whether a target has no translation: it is empty, a copy, or not begun."""
     if target is None or not (filled := target.text.strip()):
         return True
     return state not in FINISHED if filled == source.text.strip() else state in UNFINISHED
 
 
 def _read_whole(left: Left, unit: _XliffUnit, raw: Raw) -> Segment | Replacing | None:
-    """A unit without segments."""
+    """Read a unit without segments."""
     place, before, after = unit.around()
     pieces = pieces_of(unit.source, unit.text, _role_in_xliff, raw)
     marked = marked_of(unit.source, pieces)
@@ -214,14 +214,14 @@ def _read_whole(left: Left, unit: _XliffUnit, raw: Raw) -> Segment | Replacing |
 
 
 def _start_tag(element: Element, text: str) -> str:
-    """That of an element, which may be an empty one, as it is written around a text."""
+    """Return the start tag of an element, even an empty one, as written around a text."""
     return text[element.start : element.content_start].rstrip("/> \t\r\n") + ">"
 
 
 def _read_segments(left: Left, unit: _XliffUnit, raw: Raw) -> Replacing | None:
-    """The segments of a unit that are not translated; the target has the others as they are.
+    """Read the untranslated segments of a unit; the target contains the others unchanged.
 
-    A new target has the source of those that need no translation, or get none.
+    A new target has the source of segments that need no translation, or get none.
     """
     (place, made, after), text, where = unit.around(), unit.text, unit.where
     cut, done = segments_of(unit.source), segments_of(unit.target)
@@ -256,7 +256,7 @@ def _read_segments(left: Left, unit: _XliffUnit, raw: Raw) -> Replacing | None:
 def _why_not(
     marked: Marked, target: Element | None, *, is_open: bool, is_locked: bool
 ) -> str | None:
-    """Why a segment is not translated: "" where that need not be told; None if it is."""
+    """Return why a segment is not translated: "" if that need not be reported; None if it is."""
     if not has_letters(marked):
         return ""
     if is_locked:
@@ -282,7 +282,7 @@ def _role_in_xliff(element: Element) -> Tag | Half:
 
 
 def _is_break(element: Element) -> bool:
-    """Whether a code is a line break: it says so, or stands for a `<br>` of HTML."""
+    """Return whether a code is a line break: it says so, or stands for an HTML `<br>`."""
     values = element.attributes
     if values.get("ctype") == "lb" or values.get("subType") == "xlf:lb":
         return True

@@ -1,8 +1,8 @@
-"""YAML: the strings that are values, in the style that they have; keys and all else stay.
+"""YAML: string values, in their original style; keys and everything else are preserved.
 
-PyYAML says where each one is. Values with a type of their own (`!Ref x`) and those that are read as
-numbers, dates and the like are left alone. A paragraph of a block that is folded (`>`) is one text;
-of one whose lines stay (`|`), what is wrapped prose.
+PyYAML locates each value. Values with an explicit type (`!Ref x`) and those that are read as
+numbers, dates and the like are left alone. A paragraph of a folded block (`>`) is one text; in a
+literal block (`|`), only wrapped prose is.
 """
 
 import json
@@ -22,27 +22,27 @@ from dragoman.text.marked import Marked, Tag
 from dragoman.text.spans import Span
 
 _CODE = re.compile(r"[=;<>{}|&$\\`]|\(\)|^\W|\w:(?!//)\s")
-"""What hardly stands in prose: a line that begins with a sign, or has those of programs."""
+"""Signs of code: a line that begins with a sign, or contains those of programs; rare in prose."""
 DEEPEST = 200
-"""Most collections that are open at a time: the parser's time grows with their square."""
+"""Maximum number of open collections: the parser's time grows with their square."""
 _STRINGS = {None, "!", "tag:yaml.org,2002:str"}
-"""The types of values that are texts."""
+"""The types of values that are text."""
 _PROPERTIES = re.compile(r"(?:[&!]\S*+\s++|#[^\r\n]*+\s++)*+")
 """An anchor, a type and comments before a value."""
 _LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
 _PLAIN = re.compile(r"[^\W\d_](?:[^\x00-\x1f\x7f-\xa0:#\u2028\u2029\ufeff]|:(?=\S)|(?<=\S)#)*")
 _FLOW = re.compile(r"[][{},]")
-"""What ends a plain value among others in brackets."""
+"""What ends a plain value in a flow collection."""
 _ESCAPES = {
     '"': re.compile(r"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\."),
     "'": re.compile("''"),
 }
-"""How one character is written with others in quotes."""
+"""How one character is escaped, by quote."""
 _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 def read(data: bytes, name: str) -> Document:
-    """The values of a YAML file. Raises InputError for what is none."""
+    """Read the values of a YAML file. Raises InputError if it is not YAML."""
     text, encode = decoded(data, name)
     left = Left()
     return one_part(text, encode, _segments(text, name, left), name, left)
@@ -84,7 +84,7 @@ def _value(
     *,
     flow: bool,
 ) -> Iterator[Segment]:
-    """The segments of a value that is a text, unless it is left alone."""
+    """Yield the segments of a text value, unless it is left alone."""
     value = event.value
     if not any(map(str.isalpha, value)) or not (event.style or event.tag or _is_text(value)):
         return
@@ -101,7 +101,7 @@ def _value(
 
 
 def _branches(text: str, event: Any, where: str) -> list[Segment] | None:  # noqa: ANN401
-    """The branches of a message that chooses a form, in quotes and in one line."""
+    """Return the branches of a message that chooses a form, in quotes and on one line."""
     escape, found = _ESCAPES.get(event.style), choices.branches(event.value)
     before = _PROPERTIES.match(text, event.start_mark.index, event.end_mark.index)
     if escape is None or found is None or before is None:
@@ -118,7 +118,7 @@ def _branches(text: str, event: Any, where: str) -> list[Segment] | None:  # noq
 
 
 def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401
-    """The text of one value, or the lines of a block."""
+    """Yield the text of one value, or the lines of a block."""
     end, style, value = event.end_mark.index, event.style or "", event.value
     before = _PROPERTIES.match(text, event.start_mark.index, end)
     start = before.end() if before else end
@@ -147,7 +147,7 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
 
 
 def _unfolded(raw: str) -> str | None:
-    """The value of what is written so, if nothing is read for a line break in it."""
+    """Return the value of raw text in which some line break is read as nothing; None if none is."""
     import yaml
 
     def read(found: re.Match[str]) -> str:
@@ -159,7 +159,7 @@ def _unfolded(raw: str) -> str | None:
 
 
 def _forms(text: str, start: int, end: int, style: str) -> list[tuple[int, int, Marked]]:
-    """The forms of a message in one line, which bars part, and where they are; none of others."""
+    """Return the forms of a one-line message, which bars separate, with places; [] for others."""
     size, raw = len(style), text[start:end]
     if "|" not in raw or "\n" in raw:
         return []
@@ -172,9 +172,9 @@ def _forms(text: str, start: int, end: int, style: str) -> list[tuple[int, int, 
 
 
 def _lines(text: str, start: int, end: int, value: str) -> list[list[Span]]:
-    """The lines of a block: as many of the file as a line of the value consists of.
+    """Return the lines of a block: for each line of the value, those of the file that form it.
 
-    None of one where they differ in more than white space.
+    Return [] if they differ in more than white space.
     """
     _, *lines = _LINE.finditer(text, start, end)  # without the sign of the block
     found, number = list[list[Span]](), 0
@@ -190,13 +190,13 @@ def _lines(text: str, start: int, end: int, value: str) -> list[list[Span]]:
 
 
 def _folded(text: str, lines: list[Span], where: str) -> Segment:
-    """Lines that are read as one; those of the translation are about as long."""
+    """Return lines that are read as one; those of the translation are about as long."""
     whole, *rows = (text[slice(*line)] for line in lines)
     for row in rows:
         whole += at_break(whole, row) + row
     source = with_elements((whole,))
     write: Callable[[Marked], str] = Marked.written
-    if len(lines) > 1 and text[lines[1][0] - 1] == " ":  # but for a block without an indent
+    if len(lines) > 1 and text[lines[1][0] - 1] == " ":  # unless the block has no indent
         between = text[lines[0][1] : lines[1][0]].lstrip(" \t")
         width = max(end - start for start, end in lines)
         write = partial(_fold, between, width)
@@ -204,7 +204,7 @@ def _folded(text: str, lines: list[Span], where: str) -> Segment:
 
 
 def _fold(between: str, width: int, marked: Marked) -> str:
-    """The text in lines of at most `width` characters, as far as it has spaces."""
+    """Wrap a text in lines of at most `width` characters, as far as its spaces allow."""
     first, *rest = re.split(r"(?<=\S) (?=\S)", marked.written())
     pieces, length = [first], len(first)
     for word in rest:
@@ -215,7 +215,7 @@ def _fold(between: str, width: int, marked: Marked) -> str:
 
 
 def _paragraphs(text: str, lines: Sequence[Span]) -> Iterator[Sequence[Span]]:
-    """Lines that follow one another with the same indent."""
+    """Yield consecutive lines with the same indent."""
     begun, last = 0, ("", 0)
     for number, (start, end) in enumerate(lines):
         indent = text[text.rfind("\n", 0, start) + 1 : start]
@@ -228,9 +228,9 @@ def _paragraphs(text: str, lines: Sequence[Span]) -> Iterator[Sequence[Span]]:
 
 
 def _sentences(text: str, lines: Sequence[Span]) -> Iterator[list[Span]]:
-    """The lines of a paragraph, and as one those that go on in one another.
+    """Yield the lines of a paragraph, with those that continue one another as one.
 
-    Only of wrapped prose, where no line had room for the next word and nothing looks like code.
+    Only in wrapped prose, where no line had room for the next word and nothing looks like code.
     """
     found = [text[slice(*line)] for line in lines]
     most, widest = max(map(len, found)), widest_of(found)
@@ -249,12 +249,12 @@ def _resolver() -> Any:  # noqa: ANN401 -- a loader
 
 
 def _is_text(value: str) -> bool:
-    """Whether a plain value is read as a string."""
+    """Return whether a plain value is read as a string."""
     return bool(_resolver()(value) == "tag:yaml.org,2002:str")
 
 
 def _after(text: str, end: int) -> str:
-    """The white space after a plain value, if lines there have tabs, which none else may have."""
+    """Return the white space after a plain value if it contains tabs, which only these allow."""
     found = re.compile(r"\s*").match(text, end)
     return found[0] if found and re.search(r"[\r\n] *\t", found[0]) else ""
 
@@ -271,7 +271,7 @@ def _written(marked: Marked, *, style: str, flow: bool, after: str) -> str:
 def _needs_quotes(
     _raw: str, _source: Marked, made: Marked, *, style: str, flow: bool, is_first: bool
 ) -> str:
-    """Why a form cannot be written in a value without quotes."""
+    """Return why a form cannot be written in a value without quotes."""
     text = made.written() if is_first else f"a {made.written()}"
     fits = style or _may_be_plain(text, flow=flow)
     return "" if fits else "the string needs quotes for its translation"
