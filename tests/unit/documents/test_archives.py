@@ -1,4 +1,4 @@
-"""Archives: what is not text is copied byte for byte, and EPUB's rules hold."""
+"""Archives: everything except text is copied byte for byte, and EPUB's rules hold."""
 
 import io
 import struct

@@ -1,4 +1,4 @@
-"""XLIFF, TMX and PO: units without a translation get one, and others stay."""
+"""XLIFF, TMX and PO: units without a translation get one, and others are unchanged."""
 
 import re
 from contextlib import nullcontext

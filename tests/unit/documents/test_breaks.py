@@ -1,4 +1,4 @@
-"""What is read for a line break: a space, but between characters of Chinese or Japanese none."""
+"""Line breaks are read as a space, but as nothing between Chinese or Japanese characters."""
 
 import pytest
 from tests.word_translator import WordTranslator, translated

@@ -1,4 +1,4 @@
-"""What is written otherwise than it should be, and what is left alone."""
+"""Malformed documents, and content that is left alone."""
 
 from time import thread_time
 

@@ -1,4 +1,4 @@
-"""Messages that choose a form: their branches are translated, and all else stays."""
+"""Messages that choose a form: branches are translated, everything else is unchanged."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Strings of programs: forms that bars part, and signs that make a letter a key of a menu."""
+"""Strings of programs: forms separated by bars, and signs that make a letter a menu key."""
 
 import json
 from collections.abc import Callable

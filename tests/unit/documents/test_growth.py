@@ -1,4 +1,4 @@
-"""What small files could make slow or large: what comes again with each text."""
+"""Small files that could become slow or large: content that is repeated with each text."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What of Markdown is read as a sentence, and what stays out of it."""
+"""Markdown: what is read as a sentence, and what is left out of it."""
 
 import pytest
 from tests.word_translator import WordTranslator, translated

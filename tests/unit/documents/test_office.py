@@ -1,4 +1,4 @@
-"""Documents of Office and OpenDocument: all text is translated, and their own readers open them."""
+"""Office and OpenDocument files: all text is translated, and their own readers open the results."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Paragraphs of docx and pptx: fields, spaces and tabs where their runs meet."""
+"""Paragraphs of docx and pptx: fields, spaces and tabs where runs meet."""
 
 import re
 

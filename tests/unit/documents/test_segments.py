@@ -1,4 +1,4 @@
-"""XLIFF of translators' tools: segments of units, their tags, messages that choose a form."""
+"""XLIFF of translation tools: segments of units, their tags, and messages that choose a form."""
 
 import re
 from pathlib import Path

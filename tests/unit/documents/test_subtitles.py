@@ -1,4 +1,4 @@
-"""Who speaks in subtitles: what each says is a text, in which no name is."""
+"""Speakers in subtitles: the words of each are a separate text, without the name."""
 
 import pytest
 from tests.word_translator import WordTranslator, translated

@@ -1,4 +1,4 @@
-"""What is taken out of a sentence, so that the model does not read it."""
+"""Content that is removed from a sentence, so that the model does not read it."""
 
 import csv
 import io

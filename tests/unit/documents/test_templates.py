@@ -1,4 +1,4 @@
-"""Code of templates, of JSX and of formulas in text: it comes back letter for letter."""
+"""Code of templates, JSX and formulas in text: it is restored letter for letter."""
 
 import pytest
 from hypothesis import given

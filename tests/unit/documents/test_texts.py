@@ -1,4 +1,4 @@
-"""What of each text format is translated, and how a translation is written."""
+"""Text formats: what is translated, and how a translation is written."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Whatever has text is translated, or the report says that it is not."""
+"""All text is translated, or the report says that it is not."""
 
 import re
 from typing import SupportsIndex
@@ -137,7 +137,7 @@ def test_lines_are_numbered_in_linear_time(monkeypatch: pytest.MonkeyPatch, line
     """No line end is counted again for each title."""
 
     class Text(str):
-        """It adds up how many characters are searched for a sign."""
+        """A string that counts the characters searched for a sign."""
 
         __slots__ = ()
         searched = 0

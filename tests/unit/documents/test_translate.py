@@ -1,4 +1,4 @@
-"""A document translated: what is asked of the model, and what becomes of its answers."""
+"""Document translation: what the model is asked, and what becomes of its answers."""
 
 import io
 from collections.abc import Iterator
