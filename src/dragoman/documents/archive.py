@@ -20,7 +20,7 @@ from dragoman.files.xml import Element, find_elements
 MOST_MEMBERS = 20_000
 """Maximum number of members in an archive."""
 LARGEST_TEXT = 3 << 24
-"""Maximum bytes of all members that are read, unpacked."""
+"""Maximum total size of the members that are read, in bytes, unpacked."""
 HIGHEST_RATIO = 250
 """Maximum ratio of a member's bytes to its packed bytes in the archive."""
 LONGEST_NAME = 500

@@ -97,7 +97,7 @@ def _with_tags(pieces: Iterable[str | Tag], tags: Iterator[Tag]) -> Iterator[str
 
 def _marker(message: str, write: Callable[[str], str]) -> Callable[[Iterable[str | Tag]], Marked]:
     """Return what makes a branch's text from its pieces: with HTML elements as tags, unless the
-    message contains an apostrophe, as these would need more of them.
+    message contains an apostrophe, because elements would need more of them.
     """
     return merged if "'" in message else partial(with_elements, write=write)
 

@@ -77,10 +77,10 @@ def read_page(
 def forms(
     text: str, start: int, end: int, read: Callable[[str], str]
 ) -> list[tuple[int, int, Marked]]:
-    """Return the forms that bars separate, each without its numbers: start, end and text.
+    """Return the forms that bars separate, each without its number range: start, end and text.
 
-    Return the whole, unless it is certainly a message with several forms: two have numbers, or
-    there are spaces around all bars, or in all forms. A pattern, a list of names and a sentence
+    Return the whole, unless it is certainly a message with several forms: two have number ranges,
+    or there are spaces around all bars, or in all forms. A pattern, a list of names and a sentence
     with a bar in brackets or in quotes are not. `read` decodes a string as it is written.
     """
     bars = [found.start() for found in _BAR.finditer(text, start, end) if found[1]]

@@ -91,6 +91,6 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
 
 
 def read_xhtml(data: bytes, name: str, place: str, languages: LangCodes) -> Document:
-    """Read the text of an XML page; `place` begins each location."""
+    """Read the text of an XHTML page; `place` begins each location."""
     text, encode = decode_xml(data, name)
     return in_language(Page(text, XHTML_RULES, name, place).document(encode), _ROOT, languages)

@@ -311,7 +311,7 @@ class _Paragraphs:
     def _set_aside(self, first: int, last: int, title: str) -> str:
         """Return what replaces a title, up to the sign that ends it.
 
-        The title stays itself in a picture, and if it contains something that was replaced for the
+        Return the title itself in a picture, and if it contains text that was replaced for the
         parser, such as damaged bytes.
         """
         if (raw := self._text[first:last]) != self._plain[first:last] or self._depth:
