@@ -1,14 +1,14 @@
-r"""What answers are worth: BLEU and chrF of texts, accuracy and F1 of labels and of tagged spans.
+r"""Evaluation metrics: BLEU and chrF of texts, accuracy and F1 of labels and of tagged spans.
 
-Texts are scored by sacreBLEU (Post 2018): the figures are those of its own command on the same
+Texts are scored by sacreBLEU (Post 2018): the figures equal those of its own command on the same
 files, to the last digit. For labels, with :math:`tp` texts that have a label and get it,
 :math:`fp` that get it without having it, and :math:`fn` that have it without getting it,
 
 .. math:: P = \frac{tp}{tp + fp} \quad R = \frac{tp}{tp + fn} \quad F_1 = \frac{2 P R}{P + R}
 
-and 0 where nothing is divided by nothing. The same for spans, counted by nervaluate: a span is
-right when its first word, its last word and its type are, which is the rule of the CoNLL shared
-tasks (Tjong Kim Sang and De Meulder, 2003, section 2.2), and what nervaluate calls strict.
+and 0 for 0 / 0. Spans, counted by nervaluate, are scored in the same way: a span is right if its
+first word, its last word and its type are, which is the rule of the CoNLL shared tasks (Tjong Kim
+Sang and De Meulder, 2003, section 2.2), and what nervaluate calls strict.
 """
 
 from collections import Counter
@@ -37,26 +37,26 @@ READINGS = {
     50: "good",
     60: "very good, accurate and fluent",
 }
-"""What a BLEU below each bound means, after the table of Google's Cloud Translation
+"""Meaning of a BLEU score below each bound, after the table of Google's Cloud Translation
 (https://cloud.google.com/translate/docs/advanced/automl-evaluate)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores(Plain):
-    """What a set of translations is worth. Scores without signatures cannot be compared."""
+    """Scores of a set of translations. Without signatures they cannot be compared."""
 
     bleu: float
     """BLEU (Papineni et al. 2002), 0 to 100."""
     chrf: float
     """chrF2 (Popovic 2015), 0 to 100."""
     exact: float
-    """Percent of the texts that equal their reference to the letter."""
+    """Percentage of texts that are identical to a reference."""
     bleu_signature: str
     chrf_signature: str
 
     @property
     def reading(self) -> str:
-        """What the BLEU means, as a rough guide: `"understandable to good"`."""
+        """A rough interpretation of the BLEU score, such as `"understandable to good"`."""
         readings = (reading for bound, reading in READINGS.items() if self.bleu < bound)
         return next(readings, "nearly the references themselves")
 
@@ -67,11 +67,11 @@ def evaluate(
     tokenize: str | None = None,
     tgt_lang: str | None = None,
 ) -> Scores:
-    """Compare each hypothesis with its reference, or references, one of each list.
+    """Compare each hypothesis with its references, one from each list.
 
-    White space at the ends of lines does not count. `tokenize` is the tokenizer of BLEU, unless
-    given that of the target language; chrF needs none. Raises InputError when the lists differ in
-    length or there is nothing to compare.
+    White space at the end of lines is ignored. `tokenize` is the tokenizer of BLEU, by default that
+    of the target language; chrF needs none. Raises InputError if the lists differ in length or
+    there is nothing to compare.
     """
     bleu, chrf = _metrics(tokenize or bleu_tokenizer(tgt_lang))
     given = [_texts(lines) for lines in (hypotheses, *references)]
@@ -105,7 +105,7 @@ def _texts(lines: Iterable[str]) -> list[str]:
 
 
 def _stripped(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The hypotheses and all references, without white space at the ends of lines."""
+    """Return the hypotheses and all references, without white space at the end of lines."""
     for each in references or [[]]:
         _check_same_length(each, hypotheses, "reference")
     return [[line.rstrip() for line in lines] for lines in (hypotheses, *references)]
@@ -116,10 +116,10 @@ UNSPACED |= {"bo", "bod", "dz", "dzo"}  # in Tibetan script a space ends a claus
 
 
 def bleu_tokenizer(tgt_lang: str | None) -> str:
-    """The tokenizer of BLEU that fits a target language (`zh`, `zh-CN`, `zho_Hans`, `de` ...).
+    """Return BLEU's tokenizer for a target language (`zh`, `zh-CN`, `zho_Hans`, `de` ...).
 
-    Chinese has its own; languages that write no spaces between words are compared by characters
-    (sacreBLEU's Japanese and Korean ones need further packages); all others by 13a.
+    Chinese has its own; languages without spaces between words are compared by characters
+    (sacreBLEU's tokenizers for Japanese and Korean need further packages); all others use 13a.
     """
     language = (tgt_lang or "").lower().replace("_", "-").split("-")[0]
     if language in ("zh", "zho", "cmn", "yue"):
@@ -132,20 +132,20 @@ def bleu_tokenizer(tgt_lang: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricDifference(Plain):
-    """By how much the first of two systems is better, and whether that may be chance."""
+    """How much better the first of two systems is, and whether that may be chance."""
 
     difference: float
-    """Its score less that of the other."""
+    """Its score minus that of the other system."""
     p_bootstrap: float
-    """How often resampled test sets give such a difference without a cause (Koehn 2004)."""
+    """p-value of the paired bootstrap: the test set is resampled (Koehn 2004)."""
     p_randomisation: float
-    """How often translations swapped at random do (Riezler and Maxwell 2005)."""
+    """p-value of randomization: translations are swapped at random (Riezler and Maxwell 2005)."""
     bootstrap_signature: str
     randomisation_signature: str
 
     @property
     def significant(self) -> bool:
-        """Whether both tests find less than 5 %."""
+        """Whether both p-values are below 5 %."""
         return max(self.p_bootstrap, self.p_randomisation) < SIGNIFICANT
 
 
@@ -154,22 +154,22 @@ class LineDifference(Plain):
     """A line that two systems translate differently."""
 
     line: int
-    """Its number, from 1."""
+    """The number of the line, from 1."""
     text: str
     other_text: str
     chrf: float
-    """The chrF2 of the first system's translation alone."""
+    """The chrF2 of this line in the first system's translation."""
     other_chrf: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(Plain):
-    """Two systems on one test set."""
+    """A comparison of two systems on one test set."""
 
     bleu: MetricDifference
     chrf: MetricDifference
     lines: tuple[LineDifference, ...]
-    """Those that differ, the largest difference of chrF2 first."""
+    """The lines that differ, the largest difference of chrF2 first."""
 
 
 SIGNIFICANT = 0.05
@@ -182,11 +182,12 @@ def compare(
     tokenize: str | None = None,
     tgt_lang: str | None = None,
 ) -> Comparison:
-    """Compare two systems as `evaluate` does each, by sacreBLEU's own paired tests.
+    """Compare two systems, scoring each as `evaluate` does, by sacreBLEU's own paired tests.
 
-    They take 1,000 resampled test sets and 10,000 random swaps, from a fixed seed. Where k lines
-    differ, two of the 2^k swaps give a difference of the whole size (sacreBLEU counts larger ones
-    only), so the p of swaps is at least 2^(1 - k). Of systems that write the same lines both are 1.
+    They use 1,000 resampled test sets and 10,000 random swaps, with a fixed seed. If k lines
+    differ, two of the 2^k swaps give the full difference (sacreBLEU counts only larger ones), so
+    the p-value of swaps is at least 2^(1 - k). If the systems write the same lines, both p-values
+    are 1.
     """
     hypotheses, *stripped = _stripped(hypotheses, references)
     others = _stripped(others, references)[0]
@@ -229,33 +230,33 @@ def compare(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """How well one label or type of span is found, in percent."""
+    """Scores of one label or type of span, in percent."""
 
     precision: float
     recall: float
     f1: float
     count: int
-    """How many texts have the label, or how many spans there are."""
+    """Number of texts that have the label, or of spans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelScores(Plain):
-    """What a classifier is worth on a test set."""
+    """Scores of a classifier on a test set."""
 
     accuracy: float
-    """Texts that get their label, in percent."""
+    """Percentage of texts that get the right label."""
     macro_f1: float
     """The mean F1 of the labels, however rare they are."""
     majority: float
-    """The accuracy of giving every text the label that is most frequent here."""
+    """The accuracy of giving every text the most frequent label of the test set."""
     labels: Mapping[str, Measures]
     """Each label, in alphabetical order."""
 
 
 def label_scores(right: Sequence[str], predicted: Sequence[str]) -> LabelScores:
-    """Compare the label that each text has with the one that it gets.
+    """Compare the label of each text with the predicted one.
 
-    Raises InputError when the two differ in length or there is nothing to compare.
+    Raises InputError if the two differ in length or there is nothing to compare.
     """
     _check_same_length(right, predicted, "text")
     there, found = Counter(right), Counter(predicted)
@@ -274,18 +275,18 @@ def label_scores(right: Sequence[str], predicted: Sequence[str]) -> LabelScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagScores(Plain):
-    """What a tagger is worth on a test set."""
+    """Scores of a tagger on a test set."""
 
     accuracy: float
-    """Words that get their tag, in percent."""
+    """Percentage of words that get the right tag."""
     spans: Measures | None
-    """All spans together; None where tags are of single words."""
+    """All spans together; None if tags are of single words."""
     types: Mapping[str, Measures]
     """Each type of span, in alphabetical order."""
 
     @property
     def figures(self) -> dict[str, float]:
-        """The figures of all together by name: what training validates by."""
+        """The overall figures by name, which validation in training uses."""
         figures = {"accuracy": self.accuracy}
         if self.spans is not None:
             spans = self.spans
@@ -294,10 +295,10 @@ class TagScores(Plain):
 
 
 def tag_scores(right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> TagScores:
-    """Compare the tags of each sentence, spans in BIO or one tag a word, with those that it gets.
+    """Compare the tags of each sentence, BIO spans or one tag per word, with the predicted ones.
 
-    Raises InputError when the two differ in length, in all or in a sentence, or there is nothing to
-    compare.
+    Raises InputError if the two differ in their number of sentences or in the length of a sentence,
+    or if there is nothing to compare.
     """
     _check_same_length(right, predicted, "sentence")
     for number, (one, two) in enumerate(zip(right, predicted, strict=True), start=1):

@@ -1,4 +1,4 @@
-"""Codes of languages, as clients, models, publishers and files write them; scripts of letters."""
+"""Language codes, as clients, models, publishers and files write them; scripts of letters."""
 
 import re
 import unicodedata
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 LONGEST = 35
-"""Characters of a code that count."""
+"""Maximum number of characters of a code that are read."""
 
 LangCodes = tuple[str | None, str | None]
-"""Those of source and target; None for one that is not known, or not asked for."""
+"""The codes of source and target; None if unknown or not requested."""
 
 _NAMES = {
     "de": "deutsch 德语 德文 德語",
@@ -22,7 +22,7 @@ _NAMES = {
     "es": "spanisch español 西班牙语 西班牙文",
     "zh": "chinesisch 中文 汉语 漢語 简体中文 簡體中文 繁体中文 繁體中文",
 }
-"""Names of languages that head columns, in German, in Chinese and in their own."""
+"""Names of languages in column headers: in German, in Chinese and in the language itself."""
 _SIDES = {
     "source": "source src quelle quelltext quellsprache 原文 源文 术语 術語 源语言 源語言",
     "target": "target tgt ziel zieltext zielsprache 译文 譯文 目标语言 目標語言",
@@ -31,12 +31,12 @@ _REGION = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{2,8}){0,2}")
 _VARIANTS = {"Hans": "simplified", "Hant": "traditional", "BR": "Brazilian", "PT": "European"}
 _VARIANTS |= {"Cans": "Canadian syllabics", "Olck": "Ol Chiki", "Jpan": "", "Hang": ""}
-"""Names of what a code has beside its language; Japanese and Korean have one script each."""
+"""Names of the script or region of a code; Japanese and Korean have one script each."""
 _CHINESE = {"cn": "Hans", "sg": "Hans", "tw": "Hant", "hk": "Hant", "mo": "Hant"}
 _CHINESE |= {"chs": "Hans", "cht": "Hant"}
 _ALIASES = {"zt": "zh-Hant", "pb": "pt-BR", "iw": "he", "in": "id", "ji": "yi"}
 _ALIASES |= {"chs": "zh-Hans", "cht": "zh-Hant", "enu": "en", "ptb": "pt-BR"}
-"""Codes of LibreTranslate, those that ISO has withdrawn, and those that only Windows has."""
+"""Codes of LibreTranslate, those that ISO has withdrawn, and those that only Windows uses."""
 _SCRIPTS = """
 latn LATIN, cyrl CYRILLIC, arab ARABIC, hebr HEBREW, grek GREEK, deva DEVANAGARI, beng BENGALI,
 guru GURMUKHI, gujr GUJARATI, orya ORIYA, taml TAMIL, telu TELUGU, knda KANNADA, mlym MALAYALAM,
@@ -46,19 +46,19 @@ hang HANGUL, mong MONGOLIAN, tfng TIFINAGH, syrc SYRIAC, adlm ADLAM, nkoo NKO, c
 cher CHEROKEE, olck OL, java JAVANESE, mtei MEETEI
 """
 SCRIPT_NAMES = dict[str, str](each.split() for each in _SCRIPTS.split(","))
-"""The word by which letters name their script (`script_of_letter`), by its code of ISO 15924."""
+"""The word that names the script of a letter (`script_of_letter`), by ISO 15924 code."""
 _PART = re.compile(rf"[a-z]{{2}}|\d{{3}}|kore|aran|{'|'.join(SCRIPT_NAMES)}")
 """A region or a script in a code."""
 
 
 @cache
 def _listed() -> tuple[dict[str, str], dict[str, str]]:
-    """The codes of two letters by those of three, and the names by those of two.
+    """Return the two-letter codes by three-letter ones, and the names by two-letter codes.
 
-    Each line of the list is a code of ISO 639-1, those of 639-2 and 639-3 that mean the same or a
-    part of it, and the name.
+    Each line of the list contains a code of ISO 639-1, those of 639-2 and 639-3 with the same
+    meaning or a part of it, and the name.
     """
-    from importlib.resources import files  # most commands name no language
+    from importlib.resources import files  # most commands do not name a language
 
     lines = files("dragoman").joinpath("languages.txt").read_text("utf-8").splitlines()
     listed = [line.split(maxsplit=2) for line in lines]
@@ -66,9 +66,9 @@ def _listed() -> tuple[dict[str, str], dict[str, str]]:
     return short, {two: name for two, _, name in listed}
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: some have another base beside it
+@dataclass(frozen=True, kw_only=True)  # without slots: some subclasses have another base
 class LanguagePair:
-    """From which language into which, for a model of several."""
+    """The language of the source and that of its translation, for a multilingual model."""
 
     src_lang: str | None = None
     """Language of the source, by its code in a multilingual model."""
@@ -77,14 +77,14 @@ class LanguagePair:
 
     @property
     def languages(self) -> LangCodes:
-        """Both."""
+        """Source and target language."""
         return self.src_lang, self.tgt_lang
 
 
 def tag(code: str) -> str:
     """Return a code in one form: `zho_Hans`, `zh_CN` and `zh-hans` are `zh-Hans`, `en_XX` is `en`.
 
-    Of scripts those of Chinese are kept, of regions those of Portuguese.
+    Scripts are kept only for Chinese, and regions only for Portuguese.
     """
     return _tag(code[:LONGEST])
 
@@ -109,20 +109,20 @@ def base_of(code: str) -> str:
 
 
 def script_in(code: str) -> str:
-    """Return the script that a code names, by its code in small letters; "" where it names none."""
+    """Return the lowercase code of the script that a language code names; "" if there is none."""
     _, *rest = _parts(code[:LONGEST].strip("><"))
     script = next((part for part in rest if len(part) == 4 and part.isalpha()), "")
     return {"kore": "hang", "aran": "arab"}.get(script, script)
 
 
 def is_usual(code: str) -> bool:
-    """Whether all that a code has beside its language is a region or a script: no misspelling."""
+    """Return whether a code names only regions and scripts after its language: no misspelling."""
     _, *rest = _parts(code)
     return all(map(_PART.fullmatch, rest))
 
 
 def tags(codes: Iterable[str]) -> dict[str, str]:
-    """Return the tag of each code, and its script where a language has several among them."""
+    """Return the tag of each code, with its script if its language has several among them."""
     scripts: dict[str, set[str]] = {}
     for code in (codes := [*codes]):
         scripts.setdefault(tag(code), set()).update({script_in(code)} - {""})
@@ -134,7 +134,7 @@ def tags(codes: Iterable[str]) -> dict[str, str]:
 
 
 def name_of(code: str) -> str:
-    """Return the English name of a language, or its tag where it has none here."""
+    """Return the English name of a language, or its tag if it is not listed."""
     base, _, part = tag(code).partition("-")
     script = script_in(code)
     part = _VARIANTS.get(part or script.title(), SCRIPT_NAMES.get(script, script).title())
@@ -143,9 +143,10 @@ def name_of(code: str) -> str:
 
 @lru_cache(1024)
 def language_named(text: str) -> str | None:
-    """Return the language that a text is the code or the name of; None where it is none.
+    """Return the language of which a text is the code or the name; None otherwise.
 
-    Names are English, or those that head columns elsewhere; a region may follow: `English (US)`.
+    Names are in English, or those of column headers in other languages. A region may follow, as in
+    `English (US)`.
     """
     name, names = _REGION.sub("", text.strip().lower()), _listed()[1]
     if _CODE.fullmatch(name) and (base := base_of(name)) in names:
@@ -155,7 +156,7 @@ def language_named(text: str) -> str | None:
 
 
 def side_named(text: str) -> str | None:
-    """Return `source` or `target` where a text names that side of a table; None otherwise."""
+    """Return `source` or `target` if a text names that side of a table; None otherwise."""
     return _listed_under(text.strip().lower(), _SIDES)
 
 
@@ -164,23 +165,23 @@ def _listed_under(word: str, words: dict[str, str]) -> str | None:
 
 
 def resolve(asked: str, codes: Iterable[str]) -> str | None:
-    """Return the code of a model that means what was asked for; None where there is none, or two.
+    """Return the code of a model for the language asked for; None if there is none, or several.
 
-    A code without script or region means any of them, but of the scripts of a language, other than
-    Chinese, none.
+    A code without script or region stands for any of them, but in a language with several scripts,
+    except Chinese, for none.
     """
     found = meant(asked, codes)
     return found[0] if len(found) == 1 else None
 
 
 def resolve_target(asked: str, codes: Iterable[str]) -> str | None:
-    """Return the same of what models write: whose code is plain `zh` do not write traditional."""
+    """Resolve a target language: models with plain `zh` do not write traditional Chinese."""
     found = resolve(asked, codes)
     return None if found and (tag(asked), tag(found)) == ("zh-Hant", "zh") else found
 
 
 def meant(asked: str, codes: Iterable[str]) -> list[str]:
-    """Return the code that `resolve` finds; of a language in several scripts one of each."""
+    """Return the code that `resolve` finds, or one per script of a language with several."""
     codes = sorted(codes, key=tag)  # simplified Chinese before traditional
     if asked in codes:
         return [asked]
@@ -200,9 +201,9 @@ def meant(asked: str, codes: Iterable[str]) -> list[str]:
 
 
 def covers(asked: str, code: str) -> bool:
-    """Whether what is in one language is in the one that is asked for, as far as codes tell it.
+    """Return whether text in `code` is in the language `asked`, as far as the codes tell.
 
-    A language whose variant is not told may be in another than the one that is asked for.
+    Text in a code without a variant may be in another variant than the one asked for.
     """
     is_other = tag(asked) not in {tag(code), base_of(code)}
     return not is_other and len({script_in(asked), script_in(code)} - {""}) < 2
@@ -213,13 +214,13 @@ def _parts(code: str) -> list[str]:
 
 
 def label_of(code: str) -> str:
-    """The name that `likely_language` has for a language: Norwegian is one for it, and Kurdish."""
+    """Return the label of `likely_language` for a language; Norwegian and Kurdish have one each."""
     base = base_of(code)
     return {"nb": "no", "mo": "ro", "sdh": "ku"}.get(base, base)
 
 
 @lru_cache(1 << 16)
 def script_of_letter(letter: str) -> str:
-    """The first word of the name of a letter, of whatever width, in Unicode: LATIN, CJK."""
+    """Return the first word of a letter's Unicode name, whatever its width: LATIN, CJK."""
     plain = unicodedata.normalize("NFKC", letter)[0]
     return re.split("[ -]", unicodedata.name(plain, "unnamed"))[0]
