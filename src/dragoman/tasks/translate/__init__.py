@@ -1,1 +1,1 @@
-"""Learning to translate, and translating."""
+"""Translation: training and inference."""

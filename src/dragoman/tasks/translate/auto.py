@@ -1,4 +1,4 @@
-"""A recipe for texts and nothing else: sizes chosen from the data and the machine."""
+"""Recipes from text files alone: sizes chosen from the data and the machine."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,12 +27,12 @@ from dragoman.train.start import begun_recipe, start_from
 from dragoman.wording import counted
 
 SAMPLE = 10_000
-"""Pairs that a tokenizer is trained on to count the tokens of a pass."""
+"""Number of pairs sampled to estimate the number of batches per pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What suits corpora up to a number of pairs."""
+    """Settings for corpora of up to a number of pairs."""
 
     up_to: float
     preset: str
@@ -42,7 +42,7 @@ class Size:
     guided_alignment: float = 0.0
 
 
-# A larger model makes fewer passes, so that a pair more never takes 1.5 times as long.
+# Larger models make fewer passes, so one more pair never makes training 1.5 times as long.
 SIZES = (
     Size(20_000, "tiny", 0.3, 4_000, 60, guided_alignment=0.05),
     Size(100_000, "small", 0.3, 6_000, 15, guided_alignment=0.05),
@@ -51,20 +51,20 @@ SIZES = (
 )
 
 MEASURED = {1_000: 6.8, 3_000: 19.1, 10_000: 27.9, 29_000: 38.8}
-"""BLEU on test_2016_flickr by pairs of Multi30k, English to German (docs/quality.md)."""
+"""BLEU on test_2016_flickr by number of Multi30k pairs, English to German (docs/quality.md)."""
 FEWEST = min(MEASURED) // 2
-"""Pairs below which a model learns those by heart, and nothing that it could use elsewhere."""
+"""Number of pairs below which a model memorizes them and learns nothing that generalizes."""
 PUBLISHED = ("de", "es", "fr", "it", "nl", "ru", "zh")
-"""Languages of which Helsinki-NLP has published small models, from English and into it."""
+"""Languages with small models published by Helsinki-NLP, from and into English."""
 
 Override = Callable[[TranslateRecipe], TranslateRecipe]
-"""Puts the settings that a user gave in the place of those that were chosen."""
+"""Replaces chosen settings with those that a user gave."""
 
 LEAST_WARM_UP = 10
-"""Steps below which no warm-up is chosen by the steps of a run."""
-FINE_TUNING_EPOCHS = 10  # at most: the model knows the languages, and must not forget them
+"""Smallest number of warm-up steps that is derived from the steps of a run."""
+FINE_TUNING_EPOCHS = 10  # at most: the model knows the languages and must not forget them
 FINE_TUNING_RATE, ADAPTER_RATE = 3e-4, 1e-3
-"""Of all weights, and of adapters, which begin at zero (LoRA)."""
+"""Learning rates of all weights, and of adapters, which start at zero (LoRA)."""
 
 
 def auto_recipe(
@@ -78,11 +78,12 @@ def auto_recipe(
 ) -> TranslateRecipe:
     """Choose preset, dropout, vocabulary and steps from the number of pairs and their tokens.
 
-    The less text, the smaller the model and its vocabulary and the more passes; a GPU gets larger
-    batches, and fewer of them. Up to 100,000 pairs a head is taught where tokens come from, unless
-    `guided` is false. Pre-norm, since it learns without a tuned warm-up (Xiong et al., 2020). A run
-    that starts from the model folder `start` has its sizes, a lower rate, unless it trains
-    `adapters`, and at most ten passes. The description is of the recipe that `override` returns.
+    Less text means a smaller model and vocabulary, and more passes; a GPU gets larger batches, and
+    fewer of them. With up to 100,000 pairs, a head is trained to align words unless `guided` is
+    false. The model is pre-norm, which trains without a tuned warm-up (Xiong et al., 2020). A run
+    that starts from the model folder `start` uses its sizes, at most ten passes, and a lower
+    learning rate unless it trains `adapters`. The description is that of the recipe that `override`
+    returns.
     """
     opened = None if start is None else open_folder(start)
     tokenizers = None if opened is None else opened.tokenizers
@@ -125,7 +126,7 @@ def auto_recipe(
 
 
 def _described(recipe: TranslateRecipe, name: str, num_batches: float) -> str:
-    """What is trained, and in how many passes; `name` is the preset that was chosen."""
+    """Describe what is trained, and in how many passes; `name` is the chosen preset."""
     train = recipe.train
     share = (train.max_steps or 0) * train.accumulate / num_batches
     passes, part = round(share), "less than a pass" if share < 0.5 else ""
@@ -148,7 +149,7 @@ def _described(recipe: TranslateRecipe, name: str, num_batches: float) -> str:
 
 
 def _expected(num_pairs: int, src_lang: str | None, tgt_lang: str | None) -> str:
-    """What about so many pairs have reached, as far as it was measured, and what helps most."""
+    """Describe the scores measured with about as many pairs, and what improves them most."""
     near = [n for n in MEASURED if n <= num_pairs][-1:] + [n for n in MEASURED if n > num_pairs][:1]
     reached = " and ".join(f"BLEU {MEASURED[n]} with {counted(n, 'pair')}" for n in near)
     advice = "More pairs help most, then clean ones (dragoman data check)"
@@ -165,14 +166,14 @@ def _expected(num_pairs: int, src_lang: str | None, tgt_lang: str | None) -> str
 def recipe_for_files(
     overrides: Sequence[str], *, check: Callable[[TranslateRecipe], None] = check_out
 ) -> TranslateRecipe:
-    """Return what `auto_recipe` chooses for the files that settings name, under the settings.
+    """Choose a recipe for the files named in `overrides`, and apply these settings to it.
 
-    `check` is called before the texts are counted. A run that has begun keeps its recipe where the
-    model folder that it started from is gone.
-    Raises InputError where a file is not named, and for files, a folder or a device that cannot be.
+    `check` is called before the texts are counted. A run that has begun keeps its recipe if the
+    model folder that it started from is gone. Raises InputError if a file is not named, or if the
+    files, a folder or a device cannot be used.
     """
     defaults = TranslateRecipe(data=DataConfig())
-    keys = ("data.", "start.", "out", "batch.", "train.")  # the others override what is chosen
+    keys = ("data.", "start.", "out", "batch.", "train.")  # all others override the choice
     given = override_settings(defaults, [word for word in overrides if word.startswith(keys)])
     data, start = given.data, given.start.model
     if (data.src is None) != (data.tgt is None):
@@ -188,7 +189,7 @@ def recipe_for_files(
         )
     if start and not Path(start).exists() and (begun := begun_recipe(defaults, given.out)):
         return override_settings(begun, overrides)
-    data.check()  # what is wrong at a glance, before all texts are counted
+    data.check()  # cheap checks first: counting reads all texts
     check(given)
     choose_device(given.train.device)
     return auto_recipe(
@@ -202,9 +203,10 @@ def recipe_for_files(
 
 
 def choose_sizes(recipe: TranslateRecipe, override: Override) -> TranslateRecipe:
-    """Return what `auto_recipe` chooses for the texts of a recipe, which `override` builds on it.
+    """Return the recipe that `auto_recipe` chooses for a recipe's texts, after `override`.
 
-    The recipe itself where texts are missing, which the run reports, or written by the package.
+    The recipe is returned unchanged if texts are missing, which the run reports, or if the package
+    generates them.
     """
     try:
         recipe.data.check()
@@ -217,9 +219,9 @@ def choose_sizes(recipe: TranslateRecipe, override: Override) -> TranslateRecipe
 
 
 def _num_batches(recipe: TranslateRecipe, num_pairs: int, tokenizers: Tokenizers | None) -> float:
-    """Estimate the batches of a pass: those of a sample, by the tokenizers that the run will have.
+    """Estimate the number of batches per pass from a sample, tokenized as in the run.
 
-    What is held out for validation is not learned from.
+    Pairs held out for validation are not counted.
     """
     chosen = np.zeros(num_pairs, dtype=bool)
     chosen[np.random.default_rng(0).permutation(num_pairs)[:SAMPLE]] = True
@@ -253,9 +255,10 @@ def _limits(passes: float, num_batches: float) -> TrainConfig:
 
 
 def _warm_up(chosen: TrainConfig, found: TranslateRecipe) -> int:
-    """Return the chosen warm-up, at most a fifth of the steps that a user set; a run keeps its own.
+    """Return the chosen warm-up, at most a fifth of the user's steps; a begun run keeps its own.
 
-    Else a run could not go on to more steps. A run of less than 50 learns nothing in any case.
+    Otherwise a run could not be continued for more steps. A run of fewer than 50 steps learns
+    nothing in any case.
     """
     if begun := begun_recipe(found, found.out):
         return begun.train.warmup_steps
@@ -264,9 +267,10 @@ def _warm_up(chosen: TrainConfig, found: TranslateRecipe) -> int:
 
 
 def _language(file: str | None, known: Collection[str]) -> str | None:
-    """Read the language off a file's ending: `train.zh.xz` is zh, `train.txt` is unknown.
+    """Infer the language from a file's extension: `train.zh.xz` is zh, `train.txt` is unknown.
 
-    `known` are those of a multilingual model, which has others by codes of its own.
+    `known` contains the codes of a multilingual model; if it is empty, any two letters are a
+    language.
     """
     *_, ending = ("", *(e[1:] for e in Path(file or "").suffixes if e not in COMPRESSED))
     is_one = ending in known if known else len(ending) == 2 and ending.isalpha()
@@ -274,7 +278,7 @@ def _language(file: str | None, known: Collection[str]) -> str | None:
 
 
 def _pairs(data: DataConfig) -> Iterator[tuple[str, str]]:
-    """The pairs of a pass: those that are learned both ways twice."""
+    """Yield the pairs of a pass; a pair learned in both directions is yielded each way."""
     learned = data.learned
     for corpus in data.training:
         way = corpus.src_lang, corpus.tgt_lang

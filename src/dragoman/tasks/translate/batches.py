@@ -1,6 +1,6 @@
 """Batches of pairs: drawn anew for each epoch in training, always the same in validation.
 
-In the names of tensors: B pairs, S source and T target positions.
+Axes in tensor names: B pairs, S source positions and T target positions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,42 +26,42 @@ Lengths = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairBatch(Batch):
-    """Padded pairs as the model takes them; `indices` counts them over all corpora in order."""
+    """Padded pairs as model input; `indices` numbers them across all corpora in order."""
 
     src_BS: Tensor
-    """Source ids and eos, or in the frame of another library's model."""
+    """Source ids and eos, or the source ids in the frame of another library's model."""
     tgt_in_BT: Tensor
-    """bos and target ids: what the decoder is given."""
+    """Decoder input: bos and the target ids."""
     tgt_out_BT: Tensor
-    """Target ids and eos, or in their frame: what it shall predict."""
+    """Expected output: the target ids and eos, or the target ids in their frame."""
     links_BT: Tensor | None = None
-    """The place in the source of what each of these translates, or -1, where that is known."""
+    """Source position that each target token translates, or -1; None if links are unknown."""
 
     @property
     def shape(self) -> Shape:
-        """How large it is."""
+        """The shape of the batch."""
         rows, src_length = self.src_BS.shape
         return Shape(rows=rows, src_length=src_length, length=self.tgt_in_BT.shape[1])
 
     def source_lengths(self, pad_id: int, limit: int) -> list[int]:
-        """Return the lengths of the sources that a validation translates: those below the limit."""
-        lengths_B = (self.src_BS != pad_id).sum(1) - 1  # without the end
+        """Return the lengths of the sources that validation translates: indices below `limit`."""
+        lengths_B = (self.src_BS != pad_id).sum(1) - 1  # without eos
         return [int(length) for length in lengths_B[torch.from_numpy(self.indices < limit)]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """The ids around those of a pair."""
+    """The ids before and after the source and the target of a pair."""
 
     src: Frame
     tgt: Frame
-    """All of it is learned: what decoding forces a target to begin with, too."""
+    """All of these ids are learned, including the prefix that decoding forces."""
     start: int
-    """What the decoder reads first."""
+    """The first id that the decoder reads."""
 
     @classmethod
     def plain(cls, special: SpecialIds, tags: tuple[int, ...] = ()) -> "Framing":
-        """Eos behind each side, as our own models have it, and the tags of a direction before."""
+        """Return the framing of our own models: eos after each side, tags before the source."""
         end = (special.eos_id,)
         return cls(src=Frame(tags, end), tgt=Frame((), end), start=special.bos_id)
 
@@ -75,22 +75,22 @@ class Framing:
 class PairBatches:
     """Batches of the pairs of one or more corpora.
 
-    An epoch of training passes over each corpus as often as its weight says. The whole epoch is
-    sampled before its batches are planned, which keeps the budget exact.
+    A training epoch passes over each corpus as often as its weight says. The whole epoch is sampled
+    before its batches are planned, which keeps the token budget exact.
     """
 
     datasets: Sequence[PairDataset]
     config: BatchConfig
     splits: tuple[Splits, Splits] | None = None
-    """Of source and target; needed for subword sampling only."""
+    """Splits of source and target; needed only for subword sampling."""
     framing: Framing | None = None
-    """That of a model of another library."""
+    """The framing of another library's model."""
     placeholders: Placeholders | None = None
-    """What puts placeholders into pairs."""
+    """Inserts placeholders into pairs."""
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the corpora, their weights and the settings by which they are drawn."""
+        """A hash of the corpora, their weights and the settings that affect drawing."""
         content = [[each.content_hash, each.weight, *each.tags] for each in self.datasets]
         framing = () if self.framing is None else (astuple(self.framing),)
         drawn = [getattr(self.config, field.name) for field in fields(BatchConfig)]
@@ -98,9 +98,9 @@ class PairBatches:
         return fingerprint_of(content, drawn, *framing, *placed)
 
     def draw(self, rng: np.random.Generator) -> Epoch[PairBatch]:
-        """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them.
+        """Choose the pairs of an epoch, sample their pieces, plan the batches and shuffle them.
 
-        Raises InputError where no pair can be learned from.
+        Raises InputError if no pair is usable.
         """
         usable = [np.nonzero(d.usable(self.config.max_length))[0] for d in self.datasets]
         if not any(map(len, usable)):
@@ -125,7 +125,7 @@ class PairBatches:
         return shuffled(plan, rows, rng, collate)
 
     def fixed(self) -> Iterator[PairBatch]:
-        """All pairs of the only corpus, each once, always in the same batches."""
+        """Yield all pairs of the only corpus, each once, always in the same batches."""
         (dataset,) = self.datasets
         lengths = self._framed(dataset.src.lengths, dataset.tgt.lengths)
         plan = plan_batches(*lengths, self.config.max_tokens, np.random.default_rng(0))
@@ -174,7 +174,7 @@ class PairBatches:
         return links_BT.where(links_BT == NONE, links_BT + len(self._framing.src.before))
 
     def _sampled_sides(self, rng: np.random.Generator) -> list[list[Ragged]]:
-        """The ids of both sides of each corpus, sampled if asked for; their links if known."""
+        """Return the ids of both sides of each corpus, sampled if configured, and known links."""
         of_src, of_tgt = self.splits or (None, None)
         probability = self.config.subword_sampling
         datasets = self.datasets
@@ -194,7 +194,7 @@ def _collate(
     make_batch: Callable[..., PairBatch],
     rows: npt.NDArray[np.int64],
 ) -> PairBatch:
-    """The pairs with the ascending numbers `rows`; those of corpus i begin at `first[i]`."""
+    """Return the batch of the pairs `rows` (ascending); those of corpus i begin at `first[i]`."""
     bounds = np.searchsorted(rows, first)
     taken = (
         Ragged.concatenate(
@@ -210,9 +210,9 @@ def _collate(
 
 
 def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Numbers below `count`, each as often as the whole part of `weight`, and a random share.
+    """Return each number below `count` as often as `int(weight)`, and a random share once more.
 
-    The share is the fraction of `weight`, rounded up or down by chance.
+    The share is the fractional part of `weight`, rounded up or down at random.
     """
     whole = int(weight)
     extra = int((weight - whole) * count + rng.random())

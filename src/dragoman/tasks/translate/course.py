@@ -1,7 +1,7 @@
-"""How a line is translated: searched, tried again where something is wrong, and put together.
+"""Translation of a line: search, retry if something is wrong, and join the results.
 
-A line has a course (`dragoman.decode.scheduler`), which goes on as long as something is to be had
-by another search. Where nothing is wrong with what was found first, no more is computed.
+A line has a course (`dragoman.decode.scheduler`), which continues as long as another search may
+improve the result. If nothing is wrong with the first result, nothing more is computed.
 """
 
 from collections.abc import Sequence
@@ -55,35 +55,35 @@ from dragoman.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class LineTranslator:
-    """Translates lines with one model and the same options."""
+    """Translates lines with one model and fixed options."""
 
     ids: IdTranslator
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
     options: Decoding
-    """For ids: without words."""
+    """Options for ids: without words."""
     placeholders: bool = False
-    """Whether the model has learned them (`Placed`)."""
+    """Whether the model has learned placeholders (`Placed`)."""
 
     @property
     def _replaces(self) -> bool:
         return self.options.terms == "replace"
 
     def parts_of(self, texts: Sequence[str]) -> list[list[LinePart] | None]:
-        """The sentences of each text, in chunks that the model can take."""
+        """Split each text into sentences, and each sentence into chunks that fit the model."""
         limit = self.ids.longest_source(self.options.max_src_tokens)
         split = self.options.split_sentences is not False
         return to_parts(texts, self.src_tokenizer, limit, split=split)
 
     def course(self, line: Line) -> Searching[Translation]:
-        """Translate, and say what became of the line's terms and of what was to be kept."""
+        """Translate, and report the outcome of the line's terms and kept text."""
         found = yield from self._found(line)
         return found.each(partial(_judged, line))
 
     def _found(self, line: Line) -> Searching[Translation]:
-        """Translate, unless a memory has it, it is a term as a whole, or all of it is copied.
+        """Translate, unless a memory has the line, it is a single term, or all of it is copied.
 
-        A line in capitals, which models have rarely read, is translated in small letters.
+        A line in capitals, which models have rarely seen, is translated in sentence case.
         """
         if line.known is not None and line.parts:
             return self._known(line.text, line.known, "memory")
@@ -99,14 +99,14 @@ class LineTranslator:
         return found.each(partial(in_capitals, kept=line.texts_of(line.kept)))
 
     def _reread(self, line: Line, text: str) -> Line:
-        """What the model reads in place of a line."""
+        """Return `line` with another text for the model to read."""
         (parts,) = self.parts_of([text])
         return replace(line, text=text, parts=parts)
 
     def _placed(self, line: Line) -> Searching[Translation]:
-        """Translate, with placeholders of the vocabulary where the model has learned them.
+        """Translate, with placeholders from the vocabulary if the model has learned them.
 
-        Where one does not come back once, what it stands for is written as without placeholders.
+        If one does not appear exactly once in the translation, the line is translated without them.
         """
         if not self.placeholders or not line.parts:
             return (yield from self._retried(line))
@@ -120,11 +120,11 @@ class LineTranslator:
         return found.each(placed.restored)
 
     def _retried(self, line: Line) -> Searching[Translation]:
-        """Translate; then again where text was to be copied and was not.
+        """Translate, and translate again if text that should be copied was not.
 
-        It is forced; where that fails it is taken out, and put back at its place, as characters are
-        at once that the vocabulary lacks, or that do not show, and the number of an item. The first
-        translation stays unless another one keeps more, and is no worse otherwise.
+        This text is forced. If that fails, it is removed and then reinserted, as is done from the
+        start with characters that the vocabulary lacks, invisible characters, and the number of an
+        item. The first translation stays unless a retry keeps more and is otherwise not worse.
         """
         retry = self.options.retry and bool(line.parts)
         out = [*self._unknown(line), *unseen(line.text), *line.sign] if retry else []
@@ -147,9 +147,9 @@ class LineTranslator:
         return best.each(partial(fitted, line=line, forced=forced)) if retry else best
 
     def _unknown(self, line: Line) -> list[Span]:
-        """Where the line has characters that the vocabulary lacks, with the words they are in.
+        """Return the spans of words with characters that the vocabulary lacks, except terms.
 
-        But for terms, whose translations are known.
+        The translations of terms are known.
         """
         tokenizer = self.src_tokenizer
         strange = {tokenizer.unk_id, *tokenizer.byte_ids}
@@ -172,9 +172,9 @@ class LineTranslator:
         return [*whole, *(word for word in words if copied.isdisjoint(range(*word)))]
 
     def _missed(self, line: Line, translation: str) -> list[Span]:
-        """Where the line has text that should stand in the translation as it is, and does not.
+        """Return the spans that should appear unchanged in the translation and do not.
 
-        Or a placeholder that stands there twice.
+        Spans of placeholders that do not appear there exactly once are included.
         """
         lost = missing(line.text, translation)
         known = line.term_places if lost else set()
@@ -185,7 +185,7 @@ class LineTranslator:
     def _attempt(
         self, line: Line, out: Sequence[Span], forced: Sequence[Span] = ()
     ) -> Searching[Translation]:
-        """Translate without what is taken `out`, which is put back, and with what is `forced`."""
+        """Translate without the spans `out`, which are put back after, and with `forced` copied."""
         left = Shortened(line.text, out)
         if not out or (line.prefix and not is_readable(left.text)):
             return (yield from self._translated(line, [*line.kept, *forced]))
@@ -216,7 +216,7 @@ class LineTranslator:
     def _search(
         self, ids: IdTranslator, sources: Sequence[Source], options: Decoding
     ) -> Searching[list[list[Hypothesis]]]:
-        """The n best of each source: of the beam or the samples, by score or by least risk."""
+        """Return the n best of each source, from beam or samples, by score or by least risk."""
         drawn = [replace(src, draw=n) for src in sources for n in range(options.draws)]
         found: dict[int, list[Hypothesis]] = {}
         for constrained in (False, True):
@@ -228,7 +228,7 @@ class LineTranslator:
         if options.draws > 1:
             n_bests = [sorted(best, key=lambda one: one.score, reverse=True) for best in n_bests]
         if options.mbr:
-            from dragoman.tasks.translate.risk import least_risk  # sacreBLEU is slow to load
+            from dragoman.tasks.translate.risk import least_risk  # sacreBLEU is slow to import
 
             for best in n_bests:
                 order = least_risk([self.tgt_tokenizer.decode(one.ids) for one in best])
@@ -236,10 +236,10 @@ class LineTranslator:
         return n_bests
 
     def _result(self, line: str, parts: list[LinePart] | None, found: list[Found]) -> Translation:
-        """A line's translation from what was found for each chunk of its parts.
+        """Build a line's translation from the results for the chunks of its parts.
 
-        The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
-        has fewer). Their scores and log-probabilities are summed.
+        The n-th best of a line consists of the n-th best of its chunks (the last one if a chunk has
+        fewer). Their scores and log-probabilities are summed.
         """
         if not parts:
             return Translation(text="", flags=("unreadable" if parts is None else "empty",))
@@ -281,7 +281,7 @@ class LineTranslator:
         ).aligned_by(lambda: self._align(line, text, rendered))
 
     def _known(self, line: str, text: str, *flags: str) -> Translation:
-        """A translation that the model has not written; where it looks when it reads it."""
+        """Return a translation that the model did not write, aligned by the model's attention."""
         read, written = trimmed(line, self.src_tokenizer), trimmed(text, self.tgt_tokenizer)
         source = Source(self.src_tokenizer.encode(read), text=read)
         ids = tuple(self.tgt_tokenizer.encode(written))
@@ -305,7 +305,7 @@ def _not_once(line: Line, translation: str) -> list[Span]:
 
 
 def _judged(line: Line, translation: Translation) -> Translation:
-    """The translation with what became of the line's terms and of what was to be kept."""
+    """Return the translation with the outcome of the line's terms and kept text."""
     text = translation.text
     terms = used(line.terms, text)
     flags = {
@@ -319,13 +319,13 @@ def _judged(line: Line, translation: Translation) -> Translation:
 
 
 def _flagged(translation: Translation, flags: Sequence[str]) -> Translation:
-    """The translation with more flags."""
+    """Return the translation with more flags."""
     every = tuple(dict.fromkeys([*translation.flags, *flags]))
     return replace(translation, flags=every).aligned_as(translation)
 
 
 def _untranslated(line: Line) -> Translation:
-    """A line of which the model can read nothing, as its own translation."""
+    """Return a line of which the model can read nothing as its own translation."""
     text = line.text.strip()
     start = line.text.find(text)
     return Translation(
@@ -337,6 +337,6 @@ def _untranslated(line: Line) -> Translation:
 
 
 def _adds_number(line: str, before: str, after: str) -> bool:
-    """Whether the right number only stands beside the wrong one, which then is not told."""
+    """Return whether the right number only stands next to the wrong one, which hides the error."""
     most = max(map(count_numbers, (line, before)))
     return count_numbers(after) > most and "numbers" in differences(line, before)

@@ -1,7 +1,7 @@
-"""A translation fitted into its script: the spaces around copied text, wide digits, and capitals.
+"""Translations fitted to their script: spaces around copied text, wide digits, and capitals.
 
-The search writes a space before copied text by its own script, not by that of the words beside it.
-Lines in capitals, which models have rarely read, are read in small letters.
+The search writes a space before copied text by the script of that text, not by the script of the
+adjacent words. Lines in capitals, which models have rarely seen, are read in sentence case.
 """
 
 import re
@@ -20,20 +20,20 @@ from dragoman.text.sentences import sentences_of
 from dragoman.text.spans import Span, places_in
 
 _WIDE = re.compile("[０-９\u3000]")
-"""Digits, and a space, as wide as a Chinese letter."""
+"""Full-width digits and the ideographic space."""
 
 
 def fitted(translation: Translation, line: Line, forced: Sequence[Span]) -> Translation:
-    """The translation of a line with the spaces around what is copied that its script has.
+    """Return the translation of a line with the spaces around copied text that its script needs.
 
-    Digits are wide only beside wide letters, but for those that are kept or of a term; so are
-    spaces.
+    Full-width digits and spaces stay only in a text of full-width letters, or if they are kept or
+    part of a term.
     """
     text = translation.text
     own = {form for term in line.terms for form in term.forms}.union(line.texts_of(line.kept))
     found = {*line.texts_of(forced)}
     if not (own or found or _WIDE.search(line.text)):
-        return translation  # as of most lines
+        return translation  # as for most lines
     fixed = {span for each in own - {""} for span in exact(text, each)}
     copied = fixed.union(*(exact(text, each) for each in found - {""}))
     inside, unchanged = places_in(copied), places_in(fixed)
@@ -46,10 +46,10 @@ def fitted(translation: Translation, line: Line, forced: Sequence[Span]) -> Tran
 
 
 def _spaces(text: str, copied: Iterable[Span], letters: str) -> Iterator[Edit]:
-    """The spaces that come or go beside what is copied, by the script of the other `letters`.
+    """Yield the spaces to add or remove around copied text, by the script of the other `letters`.
 
-    Words of a script with spaces have one on both sides. In Chinese and Japanese there is none
-    beside wide marks, nor on one side alone of what stands between two letters.
+    Words of a script with spaces have one on both sides. In Chinese and Japanese there is no space
+    next to full-width punctuation, nor on only one side of text between two letters.
     """
     has_spaces = bool(letters) and all(map(is_spaced, letters))
     for start, end in copied:
@@ -67,15 +67,15 @@ def _spaces(text: str, copied: Iterable[Span], letters: str) -> Iterator[Edit]:
 
 
 def _is_closed(behind: str, opposite: str) -> bool:
-    """Whether there is no space, given the character behind it and that on the other side."""
+    """Return whether no space belongs before `behind`, given the character `opposite`."""
     beside = is_ideograph(behind or " ") and is_ideograph(opposite or " ")
     return is_wide_mark(behind) or beside
 
 
 def is_in_capitals(line: Line) -> bool:
-    """Whether what a line has beside text that is copied is written in capitals.
+    """Return whether a line, apart from copied text, is written in capitals.
 
-    A single word may be a name or an abbreviation; a placeholder counts as another one.
+    A single word may be a name or an abbreviation; a placeholder counts as another word.
     """
     words = (
         [word for word in line.rest.split() if word[1:].isupper()] if line.rest.isupper() else []
@@ -84,13 +84,13 @@ def is_in_capitals(line: Line) -> bool:
 
 
 def in_small_letters(line: Line) -> str:
-    """The line as sentences, each character where it was."""
+    """Return the line in sentence case, with each character in its place."""
     small = "".join(each[:1] + fold(each[1:]) for each in sentences_of(line.text))
     return _copied(line.text, line.copied, small)
 
 
 def in_capitals(translation: Translation, kept: Iterable[str]) -> Translation:
-    """The translation in capitals, each character where it was, with `kept` texts as they are."""
+    """Return the translation in capitals, character by character, with `kept` unchanged."""
     text = translation.text
     large = "".join("ẞ" if c == "ß" else c.upper() if len(c.upper()) == 1 else c for c in text)
     whole = [
@@ -104,7 +104,7 @@ def in_capitals(translation: Translation, kept: Iterable[str]) -> Translation:
 
 
 def _copied(text: str, spans: Iterable[Span], into: str) -> str:
-    """What `into` has, but for these places, where it is the text."""
+    """Return `into` with the characters of `text` at these spans."""
     chars = [*into]
     for start, end in spans:
         chars[start:end] = text[start:end]

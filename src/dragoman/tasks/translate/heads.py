@@ -1,9 +1,9 @@
-"""Which head of a model tells best what each token that it writes is a translation of.
+"""Selection and training of the attention head that best aligns target tokens with the source.
 
-One head can be taught to (Garg et al. 2019, "Jointly Learning to Align and Translate"): the
-cross-entropy of its weights and the links of the training pairs is added to the loss. As in Chen
-et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation", it aligns the
-token that a step reads, not the one that it writes.
+One head can be trained to align (Garg et al. 2019, "Jointly Learning to Align and Translate"): the
+cross-entropy of its weights and the links of the training pairs is added to the loss. As in Chen et
+al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation", it aligns the token
+that a step reads, not the one that it writes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,15 +27,15 @@ from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.published import languages_of
 
 ENOUGH = 300
-"""Pairs that a head is chosen by."""
+"""Number of pairs from which a head is chosen."""
 
 
 def choose_head(model: EncoderDecoder, batches: Iterable[PairBatch]) -> tuple[int, ...] | None:
-    """The layer and head that attend most often to what the batches link a token to.
+    """Return the layer and head that attend most often to the linked source tokens.
 
-    When it is written, or, with a 1 after them, when it is read. Of the first pairs, in evaluation
-    mode. None where no head does so more often than the mean over the heads of the last layer when
-    a token is written, and where nothing is linked.
+    The head attends to them when a token is written, or, if the result ends with a 1, when it is
+    read. It is chosen by the first pairs, in evaluation mode. None if no head is better than the
+    mean over the heads of the last layer when a token is written, or if nothing is linked.
     """
     view, seen, rows = evaluation_view(model), list[Tensor](), 0
     for each in view.decoder.each_layer():
@@ -63,7 +63,7 @@ def choose_head(model: EncoderDecoder, batches: Iterable[PairBatch]) -> tuple[in
 
 @contextmanager
 def guided_head(model: EncoderDecoder) -> Iterator[list[Tensor]]:
-    """Inside, keep the weights (B, 1, T, S) of the first head of the last layer but one."""
+    """Record the weights (B, 1, T, S) of the first head of the last layer but one."""
     seen: list[Tensor] = []
     layers = [each.cross_attn for each in model.decoder.each_layer() if each.cross_attn is not None]
     attention = layers[-2:][0]
@@ -76,10 +76,10 @@ def guided_head(model: EncoderDecoder) -> Iterator[list[Tensor]]:
 
 
 def link_loss(weights_BTS: Tensor, links_BT: Tensor) -> Tensor:
-    """Sum `-log` of the weight of what each token is linked to, over those that are linked.
+    """Sum `-log` of the weight of each linked token on its source token.
 
-    The weights when a token is read, a step after it was written (Chen et al. 2020): a head that
-    knows the token aligns it better than one that cannot see it yet.
+    The weights are those of the step that reads the token, one after it was written (Chen et al.
+    2020): a head that knows the token aligns it better than one that cannot see it yet.
     """
     links_BT = links_BT[:, :-1]
     linked_BT = links_BT >= 0
@@ -88,9 +88,10 @@ def link_loss(weights_BTS: Tensor, links_BT: Tensor) -> Tensor:
 
 
 def choose_by_texts(folder: ModelFolder, corpus: CorpusConfig) -> tuple[int, ...] | None:
-    """The same for a model folder, by pairs of texts; links are learnt from these.
+    """Choose the head of a model folder by pairs of texts, from which links are learned.
 
-    Raises InputError where the folder holds no translator, or needs a language that it lacks.
+    Raises InputError if the folder does not contain a translator, or if the model needs a language
+    that is not given.
     """
     model, tokenizers = model_of(folder, EncoderDecoder), folder.tokenizers
     languages = languages_of(folder)
@@ -115,7 +116,7 @@ def choose_by_texts(folder: ModelFolder, corpus: CorpusConfig) -> tuple[int, ...
 
 
 def _right(weights_BHTS: Tensor, links_BT: Tensor) -> Tensor:
-    """How many links each head attends to most, and after the heads their mean: (H + 1)."""
+    """Count the links that each head, and then their mean, attends to most: (H + 1)."""
     every_BHTS = torch.cat([weights_BHTS, weights_BHTS.mean(1, keepdim=True)], dim=1)
     linked_BHT = (every_BHTS.argmax(3) == links_BT[:, None]) & (links_BT[:, None] >= 0)
     return linked_BHT.sum((0, 2)).cpu()

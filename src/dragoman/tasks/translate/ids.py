@@ -1,4 +1,4 @@
-"""The part of a translator that knows no text: from ids to ids, to log-probabilities, to weights.
+"""The part of a translator without text: from ids to ids, log-probabilities and attention.
 
 Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabulary, N rows.
 """
@@ -70,59 +70,59 @@ class Specials:
     pad_id: int
     """Padding of targets."""
     bos_id: int
-    """What the decoder reads first."""
+    """The first id that the decoder reads."""
     begin: tuple[int, ...] = ()
     """Special tokens that begin every target, such as a language."""
     eos_id: int
     """End of targets."""
     forbidden: tuple[int, ...]
-    """What a target never holds."""
+    """Ids that a target never contains."""
     forced_end: bool = False
-    """Whether the last token that the length limit allows is always the end."""
+    """Whether the last token within the length limit is always eos."""
 
 
 class WantedText(NamedTuple):
-    """What a translation is to have, for these characters of its source."""
+    """Text that a translation must contain for a span of its source."""
 
     start: int
     end: int
     forms: tuple[tuple[int, ...], ...]
-    """Of which one is written."""
+    """Alternatives, one of which is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is translated; its length is that of its ids."""
+    """A source to translate; its length is its number of ids."""
 
     ids: Ids
     prefix: Ids = ()
-    """The ids that its translation begins with."""
+    """The ids with which its translation begins."""
     draw: int = 0
-    """Which of its samples this is."""
+    """The number of the sample."""
     text: str = ""
-    """What the ids are of, by which a retry cuts it."""
+    """The text of the ids, by which a retry splits them."""
     terms: tuple[Term, ...] = ()
-    """What its translation is to have, by the places of its ids."""
+    """What its translation must contain, by positions in the ids."""
     wanted: tuple[WantedText, ...] = ()
-    """The same by those of its text."""
+    """The same by positions in the text."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def number(self) -> int:
-        """What its random numbers follow from, beside the seed; independent of its place."""
+        """A hash of its content, combined with the seed; independent of its place in a batch."""
         content = repr((list(self.ids), list(self.prefix), self.draw)).encode()
         return int.from_bytes(blake2b(content, digest_size=8).digest())
 
 
 @dataclass(frozen=True, eq=False)
 class IdTranslator:
-    """Search, forced decoding and attention on lists of ids, which have neither bos nor eos.
+    """Search, forced decoding and attention on lists of ids without bos and eos.
 
-    All in evaluation mode, without gradients, and with products in which no row depends on the
-    number of rows (fp32 on a CPU). The model that is given keeps its own mode and hooks, so
-    threads may share it, and one of them may train it.
+    All run in evaluation mode, without gradients, and with matrix products in which no row depends
+    on the number of rows (fp32 on a CPU). The given model keeps its own mode and hooks, so threads
+    may share it, and one of them may train it.
     """
 
     model: Held[EncoderDecoder]
@@ -131,26 +131,26 @@ class IdTranslator:
     shortlist: Callable[[], Shortlist] | None = None
     """Called for each search with the option of that name."""
     head: Head = MEAN
-    """What aligns."""
+    """The head that aligns."""
     edges: Callable[[], Edges] | None = None
     """Called for each search with terms."""
     others: tuple[Held[EncoderDecoder], ...] = ()
-    """Models that decode with it, by the mean of all their probabilities."""
+    """Other models of an ensemble, which decodes by the mean of all probabilities."""
     aligns: bool = False
-    """Whether hypotheses tell what they attended to."""
+    """Whether hypotheses contain their attention."""
 
     @property
     def models(self) -> tuple[Held[EncoderDecoder], ...]:
-        """All of them."""
+        """All models of the ensemble."""
         return self.model, *self.others
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         return self.model.device
 
     def longest_source(self, wanted: int) -> int:
-        """So many tokens, or as many as the model has places for, beside the frame."""
+        """Return `wanted`, or the number of positions besides the frame if that is smaller."""
         bounds = [held.shape.src_embedding.num_positions for held in self.models]
         frame = self.specials.src_frame
         around = len(frame.before) + len(frame.after)
@@ -158,26 +158,26 @@ class IdTranslator:
 
     @property
     def longest_target(self) -> int | None:
-        """Most tokens of a target, its end among them; None where nothing bounds them."""
+        """Maximum number of target tokens including eos; None if there is no limit."""
         bounds = [held.shape.tgt_embedding.num_positions for held in self.models]
         return min((places for places in bounds if places is not None), default=None)
 
     def inference(self) -> AbstractContextManager[None]:
-        """What `search`, `force` and `attention` must run in."""
+        """Return the context in which `search`, `force` and `attention` must run."""
         return computing(self.device, self.precision)
 
     def searched(self, sources: Sequence[Source], options: Decoding) -> Items[Source]:
-        """What a course yields to be sent the n best of each source."""
-        constrained = any(source.terms for source in sources)  # then all of them
+        """Return the items that a course yields to get the n best of each source."""
+        constrained = any(source.terms for source in sources)  # all of them or none
         width = max(USUAL_WIDTH, options.beam_size) if constrained else options.beam_size
-        least = options.min_length  # tokens that are written whatever the source is
+        least = options.min_length  # tokens written for any source
         costs = [(len(source) + max(least, len(source.prefix))) * width for source in sources]
         budget = options.max_batch_tokens
         key = key_of(options), self.specials, self.aligns, constrained
         return Items(values=sources, costs=costs, budget=budget, how=(self, options), key=key)
 
     def forced(self, pair: tuple[Ids, Ids], options: Decoding) -> Items[tuple[Ids, Ids]]:
-        """The same for the log-probability of a pair, its score, and those of its tokens."""
+        """Return the items for a pair's log-probability, score and token log-probabilities."""
         cost, budget = sum(map(len, pair)), max(1, options.max_batch_tokens // 2)
         key = options.length_penalty, self.specials
         how = self, options.length_penalty
@@ -190,7 +190,7 @@ class IdTranslator:
         strategy: Strategy | None = None,
         withdrawn: Withdrawn | None = None,
     ) -> list[list[Hypothesis]]:
-        """The n best of each source, in order; chosen by `strategy` in place of the options'."""
+        """Return the n best of each source, in order, by `strategy` or else by the options."""
         lengths_B = torch.tensor([len(source) for source in sources])
         begin = self.specials.begin
         given_B = [len(begin) + len(source.prefix) for source in sources]
@@ -210,7 +210,7 @@ class IdTranslator:
             lists = self._lists(sources)
             model, bos_id, eos_id = Shortlisted(model, lists), BOS, EOS
         attentive = self.aligns or constrained is not None
-        # terms begin where attention stands on what a step is about to write
+        # terms need the attention for the token that a step is about to write
         head = MEAN if constrained is not None and self.head.later else self.head
         if attentive:
             model = Attentive(model, head)
@@ -238,7 +238,7 @@ class IdTranslator:
         return [[finished(n, each) for each in best] for n, best in enumerate(found)]
 
     def _strategy(self, sources: Sequence[Source], options: Decoding) -> Strategy:
-        """That of the options; for sources with terms a beam that writes them."""
+        """Return the strategy of the options, or for sources with terms a beam that writes them."""
         if not any(source.terms for source in sources):
             return strategy_of(options, tuple(source.number for source in sources))
         before = len(self.specials.src_frame.before)
@@ -253,9 +253,9 @@ class IdTranslator:
         return Constrained(beam=beam, terms=tuple(terms), edges=self.edges())
 
     def _seen(self, found: Hypothesis, head: Head) -> Hypothesis:
-        """What aligns a hypothesis that ended, without the columns before a source.
+        """Return a hypothesis with its aligning weights, without the columns before a source.
 
-        Nothing where another head was watched.
+        There are no weights if it did not end, or if another head was recorded.
         """
         weights_LS = found.attention_LS
         if weights_LS is None or len(weights_LS) != len(found.ids) + 1 or head != self.head:
@@ -264,7 +264,7 @@ class IdTranslator:
         return replace(found, attention_LS=weights_LS)
 
     def _lists(self, sources: Sequence[Source]) -> Lists:
-        """What each source can become. Raises InputError where no shortlist was given."""
+        """Return the tokens allowed for each source. Raises InputError if there is no shortlist."""
         if self.shortlist is None:
             raise InputError("this translator has no shortlist; load one from a folder that has")
         shortlist = self.shortlist()
@@ -287,12 +287,12 @@ class IdTranslator:
         strategy: Strategy,
         limits: Limits,
     ) -> list[Processor]:
-        """What the options forbid and prefer, in the numbers of the lists where there are some."""
+        """Return the processors of the options; their ids are those of the lists, if any."""
         processors: list[Processor] = [] if lists else [Forbid(self.specials.forbidden)]
         if options.min_length:
             min_B = torch.full((len(sources),), options.min_length, device=self.device)
             processors.append(MinimumLength(min_B, limits.eos_id))
-        first_B1 = None  # in transformers what the decoder reads first counts as written, too
+        first_B1 = None  # transformers also counts the first id that the decoder reads as written
         if options.length_norm == "power":
             first_B1 = torch.full((len(sources), 1), limits.bos_id, device=self.device)
         if options.repetition_penalty != 1.0:
@@ -312,16 +312,16 @@ class IdTranslator:
         return processors
 
     def force(self, pairs: Sequence[tuple[Ids, Ids]], length_penalty: float) -> Forced:
-        """Score targets that are given, with the probabilities that a search sees."""
+        """Score given targets with the probabilities that a search sees."""
         tgt_in_BT, tgt_out_BT = self._targets([tgt for _, tgt in pairs])
         batch = (self._pad_src([src for src, _ in pairs]), tgt_in_BT, tgt_out_BT)
         return force(self._allowed_logits, batch, pad_id=self.specials.pad_id, alpha=length_penalty)
 
     def attention(self, src: Ids, tgt: Ids) -> Tensor:
-        """The weights (T, S) of `head`, from the readable reference.
+        """Compute the weights (T, S) of `head` with the readable reference implementation.
 
-        When the target is written given the source; the ends of both sentences are their last row
-        and column. What else the frame has is left out.
+        They are those of writing the target given the source. Their last row and column are the
+        ends of both sentences; other ids of the frame are left out.
         """
         layer, head, _ = self.head
         found: list[Tensor] = []
@@ -336,7 +336,7 @@ class IdTranslator:
         return self.head.of_tokens(weights_TS[row:, column : column + len(src) + 1])
 
     def _allowed_logits(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
-        """The logits of all positions, without what decoding never writes."""
+        """Compute the logits of all positions, without ids that decoding never writes."""
         every = [held.whole()(src_BS, tgt_in_BT).float() for held in self.models]
         logits_BTV: Tensor = every[0] if len(every) == 1 else mean_log_probs(every)
         begun = len(self.specials.begin)
@@ -347,14 +347,14 @@ class IdTranslator:
         return forbid(logits_BTV.flatten(0, 1), prefixes).view_as(logits_BTV)
 
     def _pad_src(self, sources: Sequence[Ids]) -> Tensor:
-        """The sources (B, S) in their frames, padded."""
+        """Return the sources (B, S) in their frames, padded."""
         frame, pad_id = self.specials.src_frame, self.specials.src_pad_id
         return enclosed(Ragged.of(sources), pad_id, frame.before, frame.after).to(self.device)
 
     def _targets(self, targets: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-        """What the decoder reads when it is to write the targets, and what it writes: (B, T) both.
+        """Return the input and the expected output of the decoder for the targets: (B, T) both.
 
-        What every target begins with is read alone.
+        The ids that begin every target are only in the input.
         """
         specials, ids = self.specials, Ragged.of(targets)
         tgt_in_BT = enclosed(ids, specials.pad_id, (specials.bos_id, *specials.begin), ())
@@ -365,7 +365,7 @@ class IdTranslator:
 def run(
     how: tuple[IdTranslator, Decoding | float], items: list[Any], withdrawn: Withdrawn
 ) -> list[Any]:
-    """Answer a batch of sources, or of pairs to be scored, as its items have it in common."""
+    """Compute a batch of sources to search, or of pairs to score, which share their settings."""
     translator, options = how
     with translator.inference():
         if isinstance(options, Decoding):
@@ -376,14 +376,14 @@ def run(
 
 
 def _cut_short(found: Hypothesis, most: int) -> Hypothesis:
-    """The hypothesis as one that reached the limit, if its end was forced there."""
+    """Return the hypothesis as one that reached the limit, if its end was forced there."""
     if len(found.ids) + 1 < most:
         return found
     return replace(found, token_log_probs=found.token_log_probs[: most - 1], stopped="length")
 
 
 def _without(begin: Ids, found: Hypothesis) -> Hypothesis:
-    """The hypothesis without what it had to begin with, which has probability 1."""
+    """Return the hypothesis without the forced ids at its start, which have probability 1."""
     count = len(begin)
     if not count:
         return found

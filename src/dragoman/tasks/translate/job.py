@@ -1,4 +1,4 @@
-"""Learning to translate: pairs of texts, an encoder-decoder, judged by BLEU and chrF."""
+"""Training for translation: pairs of texts, an encoder-decoder, scored by BLEU and chrF."""
 
 import math
 from collections import Counter
@@ -37,7 +37,7 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
 from dragoman.wording import counted
 
-COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
+COLLAPSE = 0.02  # nats; a model ignores a source that helps by less than this
 COLLAPSED = (
     "the model's losses are the same whatever source it is given, so the decoder ignores the "
     "source; lower train.learning_rate, lengthen train.warmup_steps, or, "
@@ -45,22 +45,23 @@ COLLAPSED = (
 )
 
 FREQUENCIES = 0.95
-"""Share of the entropy of single tokens below which a loss shows more than their frequencies."""
+"""Share of the unigram entropy above which a loss reflects token frequencies alone."""
 FREQUENT = (
     "the model's loss is that of knowing how frequent each token is and nothing else; train "
     "longer, and if that does not help, lower train.learning_rate, lengthen train.warmup_steps, "
     'or, if the model is not pre-norm, set model.norm_position = "pre"'
 )
 FAR = 2.0
-"""Times the loss of guessing, all tokens being alike: such a loss is no matter of frequencies."""
+"""Multiple of the loss of uniform guessing above which a run has diverged."""
 DIVERGED = (
     "the model's loss is more than twice that of guessing, so the run has diverged; lower "
     "train.learning_rate, or lengthen train.warmup_steps"
 )
 LEAST_TARGETS = 1000
-"""Tokens from which on their frequencies are measured."""
+"""Minimum number of tokens from which their frequencies are measured."""
 MOST, LEAST_LINES = 0.5, 20
-"""Share of the translations that makes a fault that of the model, and the lines that tell."""
+"""Share of translations above which a fault is that of the model, and the minimum number of
+lines."""
 ALIKE = (
     "most translations are one and the same; train longer, on more texts, and if that does not "
     "help, lower train.learning_rate"
@@ -75,14 +76,14 @@ COPYING = (
 )
 
 SHOWN = 3
-"""Translations that a validation shows beside their references."""
+"""Number of translations that a validation shows next to their references."""
 LOOKED_AT = 1000
-"""Validation sources that tell whether lines have several sentences."""
+"""Number of validation sources searched for lines of several sentences."""
 SEVERAL = 0.1
-"""Share of such lines above which the model translates lines whole."""
+"""Share of such lines above which the model translates whole lines."""
 
 Score = Callable[[EncoderDecoder, Texts, list[str], list[str]], Validation]
-"""Scores a model's greedy translations of sources, given the references; without a loss."""
+"""Scores a model's greedy translations of sources against references, without a loss."""
 
 
 def score_greedy(
@@ -93,9 +94,9 @@ def score_greedy(
     *,
     split_sentences: bool | None = None,
 ) -> Validation:
-    """Translate greedily, lines whole or in sentences, and compare as fits the target language.
+    """Translate greedily, by line or by sentence, and score as the target language requires.
 
-    `split_sentences` is that of `Decoding`.
+    `split_sentences` is the option of `Decoding`.
     """
     translator = Translator(model, *texts.tokenizers, languages=texts.languages)
     greedy = Decoding(beam_size=1, retry=False, split_sentences=split_sentences)
@@ -114,7 +115,7 @@ def score_greedy(
 def faults(
     sources: Sequence[str], found: Sequence[Translation], references: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what is wrong with most translations of a validation, as sentences."""
+    """Yield a sentence for each fault that most translations of a validation have."""
     if len(found) < LEAST_LINES:
         return
     most = MOST * len(found)
@@ -130,7 +131,7 @@ def faults(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslateJob:
-    """An encoder-decoder and pairs of texts."""
+    """A training job: an encoder-decoder and pairs of texts."""
 
     recipe: TranslateRecipe
     config: FolderConfig
@@ -142,13 +143,13 @@ class TranslateJob:
 
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """Of source and target."""
+        """The tokenizers of source and target."""
         return self.texts.tokenizers
 
     def loss(self, batch: PairBatch) -> Tensor:
-        """Sum the smoothed cross-entropy over the target's tokens, and that of a guided head.
+        """Sum the smoothed cross-entropy over the target's tokens, and the loss of a guided head.
 
-        With R-Drop its loss. Some tokens of the source may be hidden.
+        With R-Drop, return its loss instead. Some tokens of the source may be hidden.
         """
         hidden = self.recipe.batch.token_dropout
         batch = replace(batch, src_BS=hide_tokens(batch.src_BS, hidden, self.tokenizers[0]))
@@ -163,13 +164,13 @@ class TranslateJob:
         return loss + weight * link_loss(seen[-1][:, 0], batch.links_BT)
 
     def measure(self) -> Validation:
-        """Find the loss, what the source is worth, and the scores of greedy translations."""
+        """Measure the loss, the gain from the source, and the scores of greedy translations."""
         return validate(self.model, self.validation, self._score)
 
     def _score(self) -> Validation:
-        """Score each direction; of several the means, beside the score of each.
+        """Score each direction; for several, return the means and the score of each.
 
-        Nothing is scored where no translations are wanted, as for the loss alone.
+        Nothing is scored if no translations are wanted, as for the loss alone.
         """
         texts, limit = self.texts, self.recipe.train.validate_limit
         if limit < 1:
@@ -198,7 +199,7 @@ class TranslateJob:
         )
 
     def card(self, validation: Validation) -> CardPart:
-        """Say which languages, which texts and how BLEU was computed."""
+        """Describe the languages, the texts and how BLEU was computed."""
         data, model = self.recipe.data, self.recipe.model
         given = [f"`{path}`" for corpus in data.validating for path in corpus.paths]
         judged_on = f"validation: {', '.join(given)}"
@@ -230,16 +231,16 @@ def assemble(
     check: Check = unchecked,
     score: Score | None = None,
 ) -> TranslateJob:
-    """Read the texts, learn or load the tokenizers, and build model and batches.
+    """Read the texts, train or load the tokenizers, and build the model and batches.
 
-    A validation translates and scores as `score_greedy` does, or as `score` does in its place.
+    Validation translates and scores with `score`, by default with `score_greedy`.
     """
     made = recipe.data.made is not None
     if made:
         recipe = replace(recipe, data=recipe.data.write(folder.training / "texts"))
         say(f"Wrote the generated corpus to {folder.training / 'texts'}.")
     texts = read_texts(recipe, folder, say)
-    if not made and not checkpoints(folder.checkpoints):  # said once for a run
+    if not made and not checkpoints(folder.checkpoints):  # once per run
         for warning in texts.warnings():
             say(f"Warning: {warning}")
     src, tgt = texts.tokenizers
@@ -288,7 +289,7 @@ def assemble(
 
 
 def _languages(texts: Texts, data: DataConfig, start: ModelFolder | None) -> dict[str, Any]:
-    """What the folder says of its languages: of several those that all directions share."""
+    """Return the folder's languages; for several directions, those that all of them share."""
     chosen = texts.languages
     if chosen is None or isinstance(chosen, Published):
         src, tgt = (None, None) if chosen is None else (chosen.src_lang, chosen.tgt_lang)
@@ -304,7 +305,7 @@ def _languages(texts: Texts, data: DataConfig, start: ModelFolder | None) -> dic
 
 
 def _decoding(wanted: Decoding, texts: Texts) -> Decoding:
-    """Let sentences be translated one by one, unless the model learns to translate more at once."""
+    """Split lines into sentences by default, unless the validation lines often have several."""
     wanted = replace(wanted, **(TRANSLATION.given() | wanted.given()))
     if wanted.split_sentences is not None:
         return wanted
@@ -315,7 +316,7 @@ def _decoding(wanted: Decoding, texts: Texts) -> Decoding:
 
 
 def _compare_directions(start: FolderConfig, config: FolderConfig, say: Say) -> None:
-    """Warn of texts in other languages than those of the model that a run starts from."""
+    """Warn if the texts are in other languages than the model that a run starts from."""
     theirs, ours = (start.src_lang, start.tgt_lang), (config.src_lang, config.tgt_lang)
     then, now = ([base_of(code) for code in codes if code] for codes in (theirs, ours))
     if len({*then}) < 2 or len(now) < 2 or now == then:
@@ -357,14 +358,14 @@ def validate(
 
 
 def _of_loss(mean: float, batches: Sequence[PairBatch], model: EncoderDecoder) -> list[str]:
-    """What a loss shows by itself."""
+    """Return the warnings that follow from the loss alone."""
     if mean > FAR * math.log(model.output.out_features):
         return [DIVERGED]
     return [FREQUENT] if mean > FREQUENCIES * _entropy(batches, model.pad_id) else []
 
 
 def _entropy(batches: Sequence[PairBatch], pad_id: int) -> float:
-    """The entropy of the targets' frequencies in nats; infinity for too few to tell."""
+    """Return the entropy of the target token frequencies in nats; infinity for too few tokens."""
     targets = torch.cat([batch.tgt_out_BT.flatten() for batch in batches])
     counts = targets[targets != pad_id].bincount()
     shares = counts[counts > 0] / counts.sum()
@@ -373,9 +374,9 @@ def _entropy(batches: Sequence[PairBatch], pad_id: int) -> float:
 
 
 def _source_gain(model: EncoderDecoder, batches: Sequence[PairBatch]) -> float | None:
-    """How much the loss grows, in nats per token, when each sentence gets another one's source.
+    """Return how much the loss grows, in nats per token, when sentences get each other's source.
 
-    Measured on one batch, whose sources are passed on by one place; None for a batch of one pair.
+    It is measured on one batch, whose sources are rotated by one; None for a batch of one pair.
     """
     sample = max(batches, key=lambda batch: len(batch.src_BS))
     if len(sample.src_BS) == 1:

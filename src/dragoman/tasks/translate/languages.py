@@ -1,7 +1,7 @@
-"""The languages of a translator that has several: which it knows, and the two that were chosen.
+"""The languages of a multilingual translator: those that it knows, and the two chosen.
 
-A model that we trained reads which one to write in front of the source (`dragoman.text.tags`);
-`dragoman.tasks.translate.published` has what the models of other libraries do.
+A model that we trained reads a tag for the target language before the source
+(`dragoman.text.tags`); `dragoman.tasks.translate.published` is for the models of other libraries.
 """
 
 import warnings
@@ -19,30 +19,30 @@ from dragoman.text.tags import source_tag
 from dragoman.text.tokenizer import Frame, Tokenizer
 
 SHOWN = 12
-"""Languages that an error lists at most."""
+"""Maximum number of languages that an error lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Languages:
-    """Those of a model that dragoman trained in several directions."""
+    """The languages of a model that dragoman trained in several directions."""
 
     src_tokenizer: Tokenizer
     src_lang: str | None = None
     tgt_lang: str | None = None
     directions: tuple[Direction, ...] = ()
-    """Those that the model was trained in."""
+    """The directions in which the model was trained."""
 
     def layers(self, folder: Decoding) -> list[Decoding]:
-        """Return a folder's options, and what goes before or after them."""
+        """Return a folder's options, with those that precede or follow them."""
         return [folder]
 
     def specials(self, specials: Specials) -> Specials:
-        """Return the ids around sources and targets, for the languages that were chosen."""
+        """Return the ids around sources and targets for the chosen languages."""
         never = {*specials.forbidden, *self.src_tokenizer.specials.values()} - {specials.eos_id}
         return replace(specials, src_frame=self.src_frame, forbidden=tuple(sorted(never)))
 
     def framing(self, tgt_tokenizer: Tokenizer) -> Framing:
-        """Return what is around the pairs that the model learns from."""
+        """Return the ids around training pairs."""
         return Framing(
             src=self.src_frame, tgt=Frame((), (tgt_tokenizer.eos_id,)), start=tgt_tokenizer.bos_id
         )
@@ -61,29 +61,29 @@ class Languages:
 
     @property
     def reads(self) -> Tokenizer:
-        """The tokenizer of sources, which choose no language once one is chosen."""
+        """The tokenizer of sources; once a language is chosen, a source does not choose one."""
         return self.src_tokenizer
 
     @property
     def known(self) -> dict[str, int]:
-        """The languages of the model, by their codes."""
+        """The ids of the model's languages by code."""
         return dict(self.src_tokenizer.languages)
 
     @property
     def writes(self) -> Collection[str]:
-        """Those that it may be asked to write."""
+        """The languages that the model can be asked to write."""
         return {tgt for _, tgt in self.directions}
 
     def meant(self, src_lang: str | None, tgt_lang: str | None) -> LangCodes:
-        """Return the model's codes for those that are written in another form."""
+        """Return the model's codes for codes in any usual form; others are unchanged."""
         src = src_lang and is_usual(src_lang) and resolve(src_lang, self.known)
         tgt = tgt_lang and is_usual(tgt_lang) and resolve_target(tgt_lang, self.writes)
         return src or src_lang, tgt or tgt_lang
 
     def between(self, src_lang: str | None, tgt_lang: str | None) -> Self:
-        """Return the same with languages. Raises InputError for one that the model lacks.
+        """Return a copy with languages. Raises InputError for one that the model lacks.
 
-        Warns of a direction that it was not trained in.
+        Warns about a direction in which it was not trained.
         """
         if src_lang is not None:
             self._check(src_lang, "source", self.known)
@@ -103,7 +103,7 @@ class Languages:
         return chosen
 
     def check_chosen(self) -> None:
-        """Raise InputError where the model needs a language that was not given."""
+        """Raise InputError if the model needs a language that was not given."""
         if self.tgt_lang is None or (self.src_lang is None and self.tells_source):
             needed = "--src-lang and --tgt-lang" if self.tells_source else "--tgt-lang"
             raise InputError(
@@ -121,7 +121,7 @@ class Languages:
 
 
 def listed(codes: Collection[str], asked: str = "") -> str:
-    """Name some languages of a model, in order; codes of the language that was asked for first."""
+    """List some languages of a model, sorted; codes of the language `asked` come first."""
     ordered = sorted(codes, key=lambda code: (base_of(code) != base_of(asked), code))
     more = f" and {len(ordered) - SHOWN} others" if len(ordered) > SHOWN else ""
     return ", ".join(ordered[:SHOWN]) + more

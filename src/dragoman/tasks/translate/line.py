@@ -1,4 +1,4 @@
-"""A line to translate, and what is known of its translation before a model reads it."""
+"""A line to translate, and what is known about its translation before a model reads it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,43 +13,43 @@ from dragoman.text.items import numbered, sign_of
 from dragoman.text.spans import Span, places_in
 
 Kept = Sequence[Span]
-"""The places of a line that are copied."""
+"""The spans of a line that are copied."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """What is translated, and what is asked of its translation."""
+    """A line to translate, and the requirements on its translation."""
 
     text: str
     parts: list[LinePart] | None
     """Its sentences; None for a line that cannot be encoded."""
     prefix: Ids = ()
-    """The ids that the translation begins with."""
+    """The ids with which the translation begins."""
     glossary: Glossary | None = None
     kept: Kept = ()
     known: str | None = None
-    """Its translation, where a memory has one."""
+    """Its translation, if a memory contains one."""
     placed: Kept = ()
-    """Where it has placeholders of the vocabulary, which the model copies by itself."""
+    """The spans of placeholders of the vocabulary, which the model copies by itself."""
 
     @cached_property
     def terms(self) -> list[Occurrence]:
-        """What it has of the glossary; a part of a placeholder or a URL is no term."""
+        """Its glossary terms; a part of a placeholder or a URL is not a term."""
         return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
 
     @property
     def term_places(self) -> set[int]:
-        """Where these stand."""
+        """The positions of the characters of its terms."""
         return places_in((term.start, term.end) for term in self.terms)
 
     @property
     def free_terms(self) -> list[Occurrence]:
-        """Those of which no part is kept."""
+        """The terms without any kept part."""
         kept = places_in(self.kept)
         return [term for term in self.terms if kept.isdisjoint(range(term.start, term.end))]
 
     def whole_term(self) -> str | None:
-        """Its translation, if it is one term of the glossary, perhaps with marks around it."""
+        """Return the translation if the line is one glossary term, possibly with punctuation."""
         if len(self.terms) != 1 or self.prefix or self.kept:
             return None
         (term,), text = self.terms, self.text.strip()
@@ -61,23 +61,23 @@ class Line:
 
     @cached_property
     def copied(self) -> list[Span]:
-        """What of it is not translated: what is kept, URLs, placeholders and the like."""
+        """The spans that are not translated: kept text, URLs, placeholders and the like."""
         return [*self.kept, *protected(self.text)]
 
     @cached_property
     def rest(self) -> str:
-        """What it has beside that."""
+        """The text without `copied`."""
         return Shortened(self.text, self.copied).text
 
     def texts_of(self, spans: Iterable[Span]) -> list[str]:
-        """What stands at some of its places."""
+        """Return the text at some of its spans."""
         return [self.text[start:end].strip() for start, end in spans]
 
     @property
     def sign(self) -> list[Span]:
-        """Where it has the number of an item, which no model need read.
+        """The span of its item number, which no model needs to read.
 
-        What else is kept, a term, or a placeholder stays whole.
+        Empty if the line has none or has a prefix, or if it overlaps a term or other copied text.
         """
         listed, found = numbered(self.text), sign_of(self.text)
         if listed is not None and listed.span in self.kept:
@@ -89,7 +89,7 @@ class Line:
 
 
 def remembered(memory: Mapping[str, str], text: str) -> str | None:
-    """Return the translation that a memory has of a text, in one line; None where it has none."""
+    """Return a memory's translation of a text as one line; None if it has none."""
     found = memory.get(" ".join(text.split()))
     if isinstance(found, str):
         return " ".join(found.splitlines())
@@ -99,5 +99,5 @@ def remembered(memory: Mapping[str, str], text: str) -> str | None:
 
 
 def is_readable(text: str) -> bool:
-    """Whether it has anything for a model to translate."""
+    """Return whether a text contains anything for a model to translate."""
     return any(map(str.isalnum, text))

@@ -1,4 +1,4 @@
-"""Which part of a line each token of its translation comes from: alignments, in characters."""
+"""Alignments in characters: the part of a line that each token of its translation comes from."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -19,9 +19,9 @@ class Rendered(NamedTuple):
     start: int
     """Where the sentence begins in the line."""
     place: Span
-    """Where the translation stands in that of the line."""
+    """The span of its translation in that of the line."""
     pairs: Sequence[tuple[Source, Hypothesis]]
-    """What was translated, in order, and what was written of each."""
+    """Each source, in order, and what was written for it."""
 
 
 def alignments_of(
@@ -33,7 +33,7 @@ def alignments_of(
 ) -> Iterator[Alignment]:
     """Yield the alignment of each pair of ids; `text` is the translation of `line`.
 
-    `attention` computes the weights (T, S) that were not kept while the search went on.
+    `attention` computes the weights (T, S) that the search did not keep.
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     for start, place, pairs in sentences:
@@ -52,9 +52,9 @@ def alignments_of(
 
 
 def places_of(line: str, place: int, texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[int]:
-    """Yield where each text begins in the line, which has them from `place` on.
+    """Yield where each text begins in the line, which contains them from `place` on.
 
-    The mark of a language that a text begins with may stand before the first one only.
+    If texts begin with the mark of a language, the line may have it before the first one only.
     """
     for text in texts:
         mark = tokenizer.language_mark(text)
@@ -66,7 +66,7 @@ def places_of(line: str, place: int, texts: Sequence[str], tokenizer: Tokenizer)
 def read_spans(
     line: str, place: int, texts: Sequence[str], tokenizer: Tokenizer
 ) -> Iterator[list[Span | None]]:
-    """Yield where the pieces of each text stand in the line."""
+    """Yield the spans of the pieces of each text in the line."""
     for start, text in zip(places_of(line, place, texts, tokenizer), texts, strict=True):
         yield [span and (span[0] + start, span[1] + start) for span in tokenizer.spans(text)]
 
@@ -74,9 +74,9 @@ def read_spans(
 def _written(
     text: str, place: Span, ids_of: Sequence[Ids], tokenizer: Tokenizer
 ) -> Iterator[list[Span | None]]:
-    """Yield where the tokens of each hypothesis stand at a place of a text, which they make up.
+    """Yield the spans of the tokens of each hypothesis in the part of the text that they form.
 
-    They are counted by the characters that stay when texts are joined: all but white space.
+    Tokens are counted by the characters that remain when texts are joined: all but white space.
     """
     places = iter(seen_in(text[slice(*place)], place[0]))
     for ids in ids_of:

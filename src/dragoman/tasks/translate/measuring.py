@@ -1,4 +1,4 @@
-"""How good translations are: those of a model or of a file, alone or beside others."""
+"""Evaluation of translations, of a model or from a file, alone or compared with others."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,15 +32,15 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted
 
 OTHER_FORM = 0.1
-"""Lines in another form of Unicode by which translations differ from references."""
+"""Difference in the share of lines not in Unicode form NFC above which a warning is given."""
 UNLIKE = 1.0
-"""A chrF2 below this means unrelated texts: those of one language have more."""
+"""chrF2 below which texts are unrelated; texts of one language score higher."""
 
 MOST_COMPARED = 1_000_000
-"""Training pairs among which those of a test are looked for."""
+"""Maximum number of training pairs searched for those of a test."""
 
 FEWEST = 6
-"""Lines that must differ: five coins fall alike in more than 5 % of all throws."""
+"""Minimum number of differing lines: five coins fall alike in more than 5 % of all throws."""
 
 LANGUAGE_OF = {
     "CJK": "zh",
@@ -50,10 +50,10 @@ LANGUAGE_OF = {
     "KHMER": "km",
     "MYANMAR": "my",
 }
-"""The language that a script without spaces between words is taken for."""
+"""The language assumed for a script without spaces between words."""
 
 SHOWN = 5
-"""Lines that are shown of those that two systems translate differently."""
+"""Number of lines shown of those that two systems translate differently."""
 
 
 System = ModelFolder | Path
@@ -62,26 +62,26 @@ System = ModelFolder | Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translated:
-    """What a system made of a test set."""
+    """A system's translations of a test set."""
 
     name: str
     texts: list[str]
     scores: Scores
     comet: Mapping[str, float]
-    """Its score by COMET, where that is asked for."""
+    """The COMET score, if requested."""
     speed: Mapping[str, float]
-    """Of a model."""
+    """The speed of a model."""
 
     @property
     def figures(self) -> dict[str, Any]:
-        """All that was measured."""
+        """All measured figures."""
         return {**self.scores.to_dict(), **self.comet, **self.speed}
 
 
 def evaluate_translator(system: System, test: EvaluationData) -> Report:
     """Score translations by BLEU and chrF, and compare them with those of `test.against`.
 
-    Raises InputError where the files do not fit each other, or for an unknown tokenizer of BLEU's.
+    Raises InputError if the files do not match, or for an unknown BLEU tokenizer.
     """
     systems = [system]
     if test.against is not None:
@@ -93,7 +93,7 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
     asked = test.src_lang or src_lang, test.tgt_lang or tgt_lang
     guess = None if test.tokenize or asked[1] else _unspaced(references[0])
     by = {"tokenize": test.tokenize, "tgt_lang": asked[1] or guess}
-    evaluate(references[0][:1], references[0][:1], **by)  # fails before the work
+    evaluate(references[0][:1], references[0][:1], **by)  # fails before translating
     comet = None if test.comet is None else load_comet(test.comet)
     found = []
     for each in systems:
@@ -122,7 +122,7 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
 
 
 def _read(test: EvaluationData, *, needs_sources: bool) -> tuple[list[str], list[list[str]]]:
-    """The sources, if there are any, and the lines of each file of references."""
+    """Return the sources, if any, and the lines of each file of references."""
     if not test.ref or (needs_sources and test.src is None):
         needed = ["--src"] * (needs_sources and test.src is None) + ["--ref"] * (not test.ref)
         raise InputError(f"The test set is incomplete; give {' and '.join(needed)}.")
@@ -138,7 +138,7 @@ def _read(test: EvaluationData, *, needs_sources: bool) -> tuple[list[str], list
 
 
 def _unspaced(references: Sequence[str]) -> str | None:
-    """The language of references by the script of most lines, where that needs a tokenizer."""
+    """Guess the language of references by the script of most lines, if it needs a tokenizer."""
     scripts = Counter(filter(None, map(script_of, references[:SAMPLE])))
     return LANGUAGE_OF.get(scripts.most_common(1)[0][0]) if scripts else None
 
@@ -176,7 +176,7 @@ def _translations(
 def _are_unlike(
     found: Translated, sources: Sequence[str], references: Sequence[Sequence[str]]
 ) -> bool:
-    """Whether translations have less of their references than of the sources, or nothing."""
+    """Return whether translations resemble the sources more than the references, or neither."""
     if found.scores.chrf < UNLIKE or not sources:
         return found.scores.chrf < UNLIKE
     texts, others = found.texts[:SAMPLE], (each[:SAMPLE] for each in references)
@@ -186,7 +186,7 @@ def _are_unlike(
 def _of_empty(
     found: Sequence[Translated], references: Sequence[str], sources: Sequence[str]
 ) -> Iterator[str]:
-    """Yield a sentence for each side of which lines are empty that the others are not."""
+    """Yield a sentence for each side with empty lines where the other side has text."""
 
     def missed(lines: Sequence[str], others: Sequence[str]) -> int:
         pairs = zip(lines, others, strict=True)
@@ -208,7 +208,7 @@ def _of_empty(
 def _of_two_forms(
     found: Sequence[Translated], references: Sequence[Sequence[str]]
 ) -> Iterator[str]:
-    """Yield a sentence if translations and references are in different forms of Unicode."""
+    """Yield a sentence if translations and references are in different Unicode forms."""
     wanted = max(map(share_apart, references))
     for each in found:
         if abs((share := share_apart(each.texts)) - wanted) > OTHER_FORM:
@@ -235,7 +235,7 @@ def _doubts(
 
 
 def _seen_in_training(model: Path, pairs: Sequence[tuple[str, str]]) -> list[bool]:
-    """Which pairs are in the training texts of a model, as far as its recipe's files are here."""
+    """Return which pairs are in a model's training texts, as far as these files exist."""
     wanted, seen = set(pairs), set[tuple[str, str]]()
     with suppress(InputError, OSError):
         run = RunFolder(model).begun(TranslateRecipe())
@@ -246,7 +246,7 @@ def _seen_in_training(model: Path, pairs: Sequence[tuple[str, str]]) -> list[boo
     return [pair in seen for pair in pairs]
 
 
-# ---------------------------------------------------------------- in words
+# ---------------------------------------------------------------- report
 
 
 def _report(
@@ -299,7 +299,7 @@ def _scores(found: Translated) -> list[str]:
 
 
 def _table(one: Translated, two: Translated, comparison: Comparison) -> Iterator[Item]:
-    """Yield the scores of both, how sure their difference is, and the signatures."""
+    """Yield the scores of both, the significance of their difference, and the signatures."""
     p, q = comparison.bleu, comparison.chrf
     scores = {
         "BLEU": (one.scores.bleu, two.scores.bleu, p.p_bootstrap, p.p_randomisation),

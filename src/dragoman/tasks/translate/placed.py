@@ -1,4 +1,4 @@
-"""A line in which placeholders stand for text that is copied, and the way back from these.
+"""Lines with placeholders for copied text, and the text put back into their translations.
 
 For models that have learned placeholders (`dragoman.tasks.translate.placing`).
 """
@@ -19,22 +19,22 @@ class Placed:
     """A line with placeholders."""
 
     def __init__(self, line: str, spans: Sequence[Span] = ()) -> None:
-        """`spans` are what they stand for, in order."""
+        """Replace `spans`, in order, with placeholders."""
         pairs = zip(spans, PLACEHOLDERS, strict=False)
         self.line, self.spans = line, spans
         self._read = Edited(line, [Edit(*span, char) for span, char in pairs])
         self.text = self._read.text
-        """The line with them."""
+        """The line with placeholders."""
         self.places = self._read.written
-        """Where in the text they are."""
+        """The spans of the placeholders in the text."""
         self._stands_for = {char: "" for char in PLACEHOLDERS if char not in self.text}
         self._stands_for |= {edit.letters: line[edit.start : edit.end] for edit in self._read.edits}
 
     @classmethod
     def of(cls, line: str, kept: Sequence[Span]) -> "Placed":
-        """Replace what is kept, and URLs, addresses, tags and placeholders, the vocabulary's too.
+        """Replace kept text, URLs, addresses, tags and placeholders, also those of the vocabulary.
 
-        A line with more of them than there are placeholders has none.
+        Nothing is replaced if there are more of them than placeholders.
         """
         found = {*protected(line)} - {*of_kind("symbols", line)}
         found |= {(n, n + 1) for n, char in enumerate(line) if char in PLACEHOLDERS}
@@ -43,7 +43,7 @@ class Placed:
         return cls(line, spans if len(spans) <= len(PLACEHOLDERS) else ())
 
     def restored(self, translation: Translation) -> Translation:
-        """The translation with what they stand for, and without any that the line does not have."""
+        """Return the translation with the text of the placeholders, and without surplus ones."""
         text, line = self._written(translation.text), self._read.undone
         found = rewritten(translation, text, line)
         copied, known = [*found.copied], places_in((a, b) for a, b, *_ in translation.copied)
@@ -67,13 +67,13 @@ class Placed:
         return replace(alignment, src_tokens=tokens[0], tgt_tokens=tokens[1])
 
     def _shown(self, tokens: Sequence[str]) -> tuple[str, ...]:
-        """Tokens with the text that is written for placeholders."""
+        """Return tokens with the text that replaces placeholders."""
         written = self._written("".join(tokens))
         spans = pairwise(accumulate(map(len, tokens), initial=0))
         return tuple(written.text[slice(*written.moved(span))] for span in spans)
 
     def _written(self, text: str) -> Edited:
-        """A text with what each placeholder stands for, at its first place."""
+        """Replace the first occurrence of each placeholder with its text; remove the others."""
         return Edited(
             text,
             [

@@ -1,9 +1,9 @@
-"""Words of both sides in whose place a pair has the same placeholder, others in each epoch.
+"""Words of both sides of a pair replaced by the same placeholder, new ones in each epoch.
 
-So a model learns to copy placeholders to where they belong (Post et al. 2019, "An Exploration of
+This teaches a model to copy placeholders to where they belong (Post et al. 2019, "An Exploration of
 Placeholding in Neural Machine Translation"). The words are translations of each other: words that
-are the same on both sides are too few (in 3 % of the lines of Multi30k). Axes: P pairs, N tokens,
-V vocabulary, X words to choose from, C those chosen.
+are the same on both sides are too rare (in 3 % of the lines of Multi30k). Axes: P pairs, N tokens,
+V vocabulary, X candidate words, C chosen words.
 """
 
 from dataclasses import replace
@@ -19,13 +19,13 @@ from dragoman.text.placeholders import placeholder_ids
 from dragoman.text.tokenizer import Tokenizer
 
 MOST = 3
-"""Words of a pair that are replaced: from 1 to this many, drawn evenly."""
+"""Maximum number of words replaced in a pair; the number is uniform from 1 to this."""
 
 Places = npt.NDArray[np.int64]
 
 
 class _Pieces:
-    """What the pieces of a vocabulary are in words."""
+    """The role of each piece of a vocabulary in words."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         pieces = tokenizer.tokens(range(tokenizer.vocab_size))
@@ -41,7 +41,7 @@ class _Pieces:
         self.word_V = np.array([is_word and n not in special for n, is_word in enumerate(word)])
 
     def whole_words(self, side: Ragged) -> npt.NDArray[np.bool_]:
-        """Which tokens are a word: they begin it, and the next token begins another one."""
+        """Return which tokens are whole words: they begin one, and so does the next token."""
         goes_on_N = self.goes_on_V[side.ids]
         followed_N = np.append(goes_on_N[1:], False)
         followed_N[side.offsets[1:] - 1] = False
@@ -49,9 +49,9 @@ class _Pieces:
         return whole_N
 
     def put(self, side: Ragged, places_C: Places, which_C: Places) -> tuple[Ragged, Places]:
-        """Put placeholders in the place of tokens; those that begin with a space leave one.
+        """Replace tokens with placeholders; a token that begins with a space leaves the space.
 
-        Return also before which tokens these spaces are.
+        Return also the positions of the tokens that follow these spaces.
         """
         ids_N = np.array(side.ids)
         spaces = np.sort(places_C[self.spaced_V[ids_N[places_C]]])
@@ -60,17 +60,17 @@ class _Pieces:
 
 
 class Placeholders:
-    """Puts placeholders into a share of the pairs."""
+    """Inserts placeholders into a share of the pairs."""
 
     def __init__(
         self, share: float, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, max_length: int
     ) -> None:
-        """`max_length` is that of a batch: pairs that could grow beyond it stay as they are."""
+        """`max_length` is that of a batch; pairs that could grow beyond it are unchanged."""
         self.share, self.max_length = share, max_length
         self._src, self._tgt = _Pieces(src_tokenizer), _Pieces(tgt_tokenizer)
 
     def placed(self, dataset: PairDataset, rng: np.random.Generator) -> PairDataset:
-        """The pairs, of which links are known, with placeholders; the links go with them."""
+        """Return the pairs, whose links must be known, with placeholders and adjusted links."""
         if dataset.links is None:
             raise ValueError("placeholders need links")
         sides = (dataset.src, dataset.tgt, dataset.links)
@@ -85,7 +85,7 @@ class Placeholders:
     def _placed(
         self, src: Ragged, tgt: Ragged, links: Ragged, count_V: Places, rng: np.random.Generator
     ) -> tuple[Ragged, Ragged, Ragged]:
-        """Some of the pairs with placeholders, in the types that they have."""
+        """Insert placeholders into a chunk of the pairs, and keep its types."""
         src_C, tgt_C, which_C = self._chosen(src, tgt, links, count_V, rng)
         new_src, src_spaces = self._src.put(src, src_C, which_C)
         new_tgt, tgt_spaces = self._tgt.put(tgt, tgt_C, which_C)
@@ -98,7 +98,7 @@ class Placeholders:
     def _chosen(
         self, src: Ragged, tgt: Ragged, links: Ragged, count_V: Places, rng: np.random.Generator
     ) -> tuple[Places, Places, Places]:
-        """Words of both sides that only each other are linked to, rare ones rather, and by what."""
+        """Choose words linked only to each other, preferably rare ones, and their placeholders."""
         drawn_P = rng.random(len(tgt)) < self.share
         drawn_P &= np.maximum(src.lengths, tgt.lengths) + MOST <= self.max_length
         wanted_P = rng.integers(1, MOST, len(tgt), endpoint=True)
@@ -120,7 +120,7 @@ class Placeholders:
 
 
 def _inserted(side: Ragged, places: Places, value: int) -> Ragged:
-    """The sequences with `value` before the tokens at these places, which ascend."""
+    """Return the sequences with `value` before the tokens at `places` (ascending)."""
     ids = np.insert(side.ids, places, value)
     return Ragged(ids, side.offsets + np.searchsorted(places, side.offsets))
 

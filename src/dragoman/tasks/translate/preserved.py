@@ -1,9 +1,9 @@
-r"""What a translation should keep of its source: numbers, URLs, placeholders, tags and emoji.
+r"""What a translation should preserve: numbers, URLs, placeholders, tags and emoji.
 
 Each kind is compared as a multiset. Numbers are compared without separators and in the digits of
 any script: 1,234.56 and 1.234,56 are 1234 and 56. Other languages write small numbers as words, so
-one that is only missing is not compared unless it is a fraction, and large ones with words (1.5
-million, 150万), which are not compared at all. The rules are measured on reference translations
+one that is only missing is ignored unless it is a fraction, and large ones with words (1.5 million,
+150万), which are always ignored. The rules are measured on reference translations
 (docs/decisions.md).
 """
 
@@ -18,9 +18,9 @@ from dragoman.text.glossary import UNSPACED
 from dragoman.text.spans import Span
 
 PRESERVED = ("urls", "tags", "placeholders", "symbols", "numbers")
-"""The flags; what belongs to one kind is not looked for in the next ones."""
+"""The flags; text of one kind is not searched for the next ones."""
 
-_PICTURE = (  # with its variation, skin colour, and tags, as flags of regions have (UTS 51)
+_PICTURE = (  # with its variation, skin colour, and tags, as in flags of regions (UTS 51)
     "(?:[⌀-⏿■-➿⬀-⯿\U0001f000-\U0001faff][\ufe0e\ufe0f]?|[©®‼⁉™ℹ↔-↪Ⓜ⤴⤵〰〽㊗㊙]\ufe0f)"
     "[\U0001f3fb-\U0001f3ff]?[\U000e0020-\U000e007f]*"
 )
@@ -28,7 +28,7 @@ _BRANCH = r"(?:[^{}]++|\{[^{}]*+\})*+"
 for _ in range(3):  # four levels of braces
     _BRANCH = rf"(?:[^{{}}]++|\{{{_BRANCH}\}})*+"
 _FORMS = rf"\{{\s*[^\s{{}},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,{_BRANCH}\}}"
-"""A choice of ICU's messages, `{n, plural, one {# file} other {# files}}`, or one in another."""
+"""A choice in an ICU message, `{n, plural, one {# file} other {# files}}`, possibly nested."""
 _FORMATTED = r"\{\s*[^\s{},]+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]*)?\}"
 """An argument with its format, `{p, number, percent}`."""
 _NO_LETTER = rf"(?!(?u:[^\W\d_{UNSPACED}]))"
@@ -36,17 +36,17 @@ _NO_LETTER = rf"(?!(?u:[^\W\d_{UNSPACED}]))"
 _BESIDE, _SPACED = r"(?u:[\w:])", rf"(?u:[^\W{UNSPACED}]|:)"
 _NAMED = r":(?!(?:https?|s?ftp|file|mailto|ssh|tcp|udp|localhost):)(?:[a-z][a-z0-9_+-]+|[+-]1|100):"
 _EMOJI = rf"(?<!{_BESIDE}){_NAMED}(?!{_SPACED})|(?<!{_SPACED}){_NAMED}(?!{_BESIDE})"
-"""`:smile:`, which touches no letter of a script with spaces, nor others on both its sides, and
-is no name of a protocol (端口:http: 8080)."""
+"""`:smile:`, neither next to a letter of a script with spaces nor between others, and not the name
+of a protocol (端口:http: 8080)."""
 _VALUE = rf"(?<![^\s\"'(>“„«])(?<!\d ):[a-z]\w+(?!{_SPACED})"
-"""`:name`, as Laravel has it: an ordinary colon stands right behind a word, or before a space."""
+"""`:name`, as in Laravel: an ordinary colon directly follows a word, or precedes a space."""
 _NOTE = rf"(?u:(?<=[^\W\d_])(?:\[\d{{1,3}}\]|[†‡])(?![^\W{UNSPACED}]|[\[(]|\.\w))"
-"""The number of a note, right behind a word."""
+"""The mark of a footnote, directly after a word."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:[\s=][^<>]*)?/?>|</?\d+/?>",
     "placeholders": (
-        rf"{_FORMS}|{_FORMATTED}|\{{%[^{{}}]*%\}}|<%[^<]*?%>|"  # the last two of templates
+        rf"{_FORMS}|{_FORMATTED}|\{{%[^{{}}]*%\}}|<%[^<]*?%>|"  # the last two are for templates
         r"\{\{\{?[^{}]*\}\}\}?|\$\{[^{}]*\}|[%#]?\{[\w.:!#<>^+-]*\}|\{ ?\$[\w-]+ ?\}"
         r"|\$t\([^()]*\)|\$\([a-z][\w~-]*\)|\$[A-Z][A-Z\d_@]+\$|(?<![\w$])\$[A-Za-z_]\w*\$(?!\w)"
         r"|(?<![\w$])(?<!\d )\$[a-z_]\w+|@(?:\.\w+)?:[\w.]*\w"
@@ -54,9 +54,9 @@ _PATTERNS = {
         rf"|&(?:#\d+|#[xX][\da-fA-F]+|apos|{'|'.join(name2codepoint)});|%%"
         r"|(?<![\w%])(?<!\d )%[A-Za-z_]\w+(?:[.-]\w+)*%(?![\w%])"
         rf"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@]{_NO_LETTER}"
-        rf"|(?<![\d%])(?<!\d )%(?:-?|\(\w+\))[A-Za-z]{_NO_LETTER}"  # such as %H, of times
+        rf"|(?<![\d%])(?<!\d )%(?:-?|\(\w+\))[A-Za-z]{_NO_LETTER}"  # such as %H in formats of times
     ),
-    "symbols": (  # flags of countries, keycaps, and pictures, which joiners join
+    "symbols": (  # country flags, keycaps, and pictures, which joiners can combine
         "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3"
         rf"|{_PICTURE}(?:\u200d{_PICTURE})*|{_NOTE}"
     ),
@@ -64,7 +64,7 @@ _PATTERNS = {
 _KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}
 _CHOICE = re.compile(_FORMS, re.ASCII)
 _ANY = re.compile(rf"[\d<{{%@$&]|:[a-z]|://|www\.|{_PATTERNS['symbols']}")
-"""What every text has that has something of these kinds, or a number."""
+"""Matches in every text that contains one of these kinds, or a number."""
 _ATTRIBUTES = re.compile(r"^(</?[\w:.-]+)\s.*?(/?>)$", re.ASCII | re.DOTALL)
 _VARIATIONS = str.maketrans("", "", "\ufe0e\ufe0f")
 _SEPARATOR = "[.,٬'’ \u00a0\u2009\u202f]"
@@ -76,36 +76,36 @@ linear time."""
 _DECIMAL = re.compile(
     rf"(?<![\d.,])(?!\d\d?\.\d\d?\.)(\d++)[.,٫](\d++)(?!{_SEPARATOR}?\d)", re.ASCII
 )
-"""A number with a fraction; not a day and its month, 3.10., which others write as a word."""
+"""A number with a fraction; not a day and month, 3.10., as other languages write that in words."""
 _HALF = re.compile("hal[bfv]|quarter|viert|dritt|third|半|刻|分之|[¼-¾⅐-⅞]", re.IGNORECASE)
 """What a fraction may be written as."""
 _WIDE = re.compile("(?<=[０-９])[，．](?=[０-９])")
-"""Full-width separators, which a Chinese text in other digits has between two numbers."""
+"""Full-width separators between full-width digits; between others, they separate two numbers."""
 _SCALED = re.compile(
     r"\d\s?-?(?:[万亿萬億千百兆]|(?:[mb]illi|trilli|thousand|tausend|mio|mrd|lakh|crore|bn\b|m\b|k\b))",
     re.IGNORECASE,
 )
 """A number that continues in words."""
 _METRES = re.compile(r"(\d\s?-?)(?:m\b|米)", re.IGNORECASE)
-"""No millions if both texts have them."""
+"""Metres, not millions, if both texts have them."""
 SAID = 10
-"""From here on a number that another one has replaced is a difference."""
+"""Smallest number that is a difference if another one replaced it."""
 WRITTEN = 100
-"""From here on a number that is missing is one, and one that has replaced any other: few languages
-write it as a word."""
+"""Smallest number that is a difference if it is missing or replaced any other: few languages write
+it as a word."""
 
 
 def differences(source: str, translation: str) -> set[str]:
-    """The kinds of `PRESERVED` in which a translation differs from its source."""
+    """Return the kinds of `PRESERVED` in which a translation differs from its source."""
     if not _ANY.search(source) and not _ANY.search(translation):
-        return set()  # as of most lines
+        return set()  # as for most lines
     (ours, source), (theirs, translation) = _parts(source), _parts(translation)
     found = {kind for kind in _KINDS if _names(ours[kind]) != _names(theirs[kind])}
     return found | ({"numbers"} if _numbers_differ(source, translation) else set())
 
 
 def missing(source: str, translation: str) -> list[Span]:
-    """Where in the source stands what `differences` finds to be missing in the translation."""
+    """Return the spans of the source that `differences` finds missing in the translation."""
     spans, told = list[Span](), differences(source, translation)
     if not told:
         return spans
@@ -121,14 +121,14 @@ def missing(source: str, translation: str) -> list[Span]:
 
 
 def protected(text: str) -> list[Span]:
-    """Where a text has URLs, addresses, tags, placeholders and emoji: places that are apart."""
+    """Return the spans of URLs, addresses, tags, placeholders and emoji; none overlap."""
     if not _ANY.search(text):
-        return []  # as of most lines
+        return []  # as for most lines
     return [match.span() for some in _parts(text)[0].values() for match in some]
 
 
 def _parts(text: str) -> tuple[dict[str, list[re.Match[str]]], str]:
-    """What a text has of each kind, and its rest, each character where it was."""
+    """Return the matches of each kind in a text, and the text with these blanked out."""
     found = dict[str, list[re.Match[str]]]()
     for kind, pattern in _KINDS.items():
         found[kind] = [*pattern.finditer(text)]
@@ -139,7 +139,7 @@ def _parts(text: str) -> tuple[dict[str, list[re.Match[str]]], str]:
 def _beyond(
     matches: Iterable[re.Match[str]], there: Counter[Any], value_of: Callable[[re.Match[str]], Any]
 ) -> Iterator[re.Match[str]]:
-    """The matches whose values are not there as often; the last ones of those that are equal."""
+    """Yield the matches in excess of `there`; of those with equal values, the last ones."""
     left = Counter(there)
     for match in matches:
         left[value_of(match)] -= 1
@@ -148,17 +148,17 @@ def _beyond(
 
 
 def count_numbers(text: str) -> int:
-    """How many numbers a text has."""
+    """Return how many numbers a text contains."""
     return _numbers(text).total()
 
 
 def of_kind(kind: str, text: str) -> list[Span]:
-    """Where a text has what belongs to a kind of `PRESERVED`, but for numbers."""
+    """Return the spans in a text that belong to a kind of `PRESERVED` other than numbers."""
     return [match.span() for match in _KINDS[kind].finditer(text)]
 
 
 def forms(text: str) -> Iterator[str]:
-    """What a text has that chooses a form, `{n, plural, ...}` or `{x, select, ...}`."""
+    """Return the choices of a form in a text, `{n, plural, ...}` or `{x, select, ...}`."""
     return (m[0] for m in _CHOICE.finditer(text)) if "{" in text else iter(())
 
 
@@ -167,9 +167,9 @@ def _names(matches: Iterable[re.Match[str]]) -> Counter[str]:
 
 
 def _name(match: re.Match[str]) -> str:
-    """What was written; of a tag its name, as attributes may be translated.
+    """Return the matched text, but of a tag only its name, as attributes may be translated.
 
-    Whether a symbol is drawn in colours does not count.
+    Variation selectors, which choose whether a symbol is in colour, are removed.
     """
     return _ATTRIBUTES.sub(r"\1\2", match[0]).translate(_VARIATIONS)
 
@@ -189,9 +189,7 @@ def _numbers_differ(source: str, translation: str) -> bool:
 
 
 def _lost_fractions(source: str, translation: str) -> list[Span]:
-    """Where decimals stand of which only what is before the separator is translated, if no other
-    number differs.
-    """
+    """Return the spans of decimals that lost their fraction, if no other number differs."""
     before, after = _numbers(source), _numbers(translation)
     if not after < before or _HALF.search(translation):
         return []
@@ -203,10 +201,11 @@ def _lost_fractions(source: str, translation: str) -> list[Span]:
 
 
 def _one_for_one(before: Counter[int], after: Counter[int]) -> bool:
-    """Whether they differ in one number alone, from 1 to 9 in both, or in one of them.
+    """Return whether one number differs and is from 1 to 9 in both, or in one of them.
 
-    The greater one then begins with it, or there is no third: where there is, names of months and
-    numbers in words come and go. 0, and 12 more or less, is of a clock's time.
+    In the latter case the greater one begins with it, or there is no other number: otherwise, names
+    of months and numbers in words come and go. 0 and a difference of 12, as in times of day, do not
+    count.
     """
     differ = [*(before - after).elements(), *(after - before).elements()]
     if before.total() != after.total() or len(differ) != 2:
@@ -221,7 +220,7 @@ def _numbers(text: str) -> Counter[int]:
 
 
 def _in_ascii(text: str) -> str:
-    """The text with its digits, and what parts full-width ones, in ASCII, each where it was."""
+    """Return the text with digits and full-width separators in ASCII, in the same places."""
     if text.isascii():
         return text
     text = _WIDE.sub(lambda match: "," if match[0] == "，" else ".", text)

@@ -1,9 +1,9 @@
-"""What a translator of another library's model does otherwise: its languages, frames and beam.
+"""Translators from the models of other libraries: their languages, frames and beam.
 
-Where a language goes, by family: M2M100 and NLLB read that of the source in the frame and begin
-the target with its own; mBART's first models begin with it instead of what a decoder starts with
-(Liu et al., 2020); Marian's models into many languages read that of the target in the frame, and
-T5 has none: its tasks are words of the text.
+Where a language goes depends on the family. M2M100 and NLLB read the source language in the frame
+and begin the target with the target language; mBART's first models begin with it instead of the
+usual decoder start (Liu et al., 2020). Marian's models into many languages read the target language
+in the frame. T5 has none: its tasks are words of the text.
 """
 
 from collections.abc import Collection
@@ -26,18 +26,18 @@ from dragoman.text.tokenizer import Frame, Tokenizer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published(Languages):
-    """A model of another library, and the languages that were chosen."""
+    """A model of another library, and the chosen languages."""
 
     config: EncoderDecoderConfig
     defaults: PublishedDefaults
     alone: bool = False
-    """Whether lines are not split and not searched again, which the publisher's class does not."""
+    """Whether lines are neither split nor searched again, as in the publisher's class."""
 
     @classmethod
     def of(cls, folder: ModelFolder) -> Self | None:
-        """Return what a folder says; None for a model of our own.
+        """Return the languages of a folder; None for a model of our own.
 
-        Its languages are those that it was fine-tuned for; else the one that it always writes.
+        The chosen languages are those of its fine-tuning, or else the one that it always writes.
         """
         config, defaults = folder.config, folder.config.published
         if defaults is None or not isinstance(config.model, EncoderDecoderConfig):
@@ -54,13 +54,13 @@ class Published(Languages):
         )
 
     def layers(self, folder: Decoding) -> list[Decoding]:
-        """Return a folder's options over the publisher's; only a call samples."""
+        """Return a folder's options over the publisher's; only a call can enable sampling."""
         alone = [Decoding(split_sentences=False, retry=False)] if self.alone else []
         said = published_options(self.defaults)
         return [*alone, folder, replace(said, top_k=UNSET, top_p=UNSET, min_p=UNSET)]
 
     def specials(self, specials: Specials) -> Specials:
-        """Return the ids around sources and targets, for the languages that were chosen."""
+        """Return the ids around sources and targets for the chosen languages."""
         config, (bos_id, begin) = self.config, self._start
         return replace(
             specials,
@@ -75,10 +75,10 @@ class Published(Languages):
         )
 
     def framing(self, tgt_tokenizer: Tokenizer) -> Framing:
-        """Return what the publisher's class puts around the pairs that it learns from.
+        """Return the ids that the publisher's class puts around training pairs.
 
-        A target has the frame of a source in its language, so that mBART's first models learn to
-        write the language behind it, by which the decoder begins.
+        A target has the frame of a source in its language, so mBART's first models learn to write
+        the language after it, with which the decoder begins.
         """
         lang = None if self._in_source else self.tgt_lang
         tgt = tgt_tokenizer.frame(lang if self.known else None)
@@ -86,13 +86,13 @@ class Published(Languages):
 
     @property
     def reads(self) -> Tokenizer:
-        """The tokenizer of sources, which choose no language once one is chosen."""
+        """The tokenizer of sources; once a language is chosen, a source does not choose one."""
         chosen = self._in_source and self.tgt_lang is not None
         return self.src_tokenizer.without_marks() if chosen else self.src_tokenizer
 
     @property
     def _in_source(self) -> bool:
-        """Whether the source says which language is to be written."""
+        """Whether the source names the target language."""
         kind = FAMILIES.get(self.defaults.family)
         return kind is not None and kind.lang_in_source
 
@@ -104,7 +104,7 @@ class Published(Languages):
 
     @property
     def _start(self) -> tuple[int, tuple[int, ...]]:
-        """What the decoder reads first, and what every target begins with."""
+        """The first id that the decoder reads, and the ids that begin every target."""
         bos_id, begin = self.config.bos_id, self.defaults.begin
         if self._in_source or not self.known or self.tgt_lang is None:
             return bos_id, begin
@@ -115,11 +115,11 @@ class Published(Languages):
 
     @property
     def writes(self) -> Collection[str]:
-        """Those that it may be asked to write."""
+        """The languages that the model can be asked to write."""
         return self.known
 
     def between(self, src_lang: str | None, tgt_lang: str | None) -> Self:
-        """Return the same with languages. Raises InputError for one that the model lacks."""
+        """Return a copy with languages. Raises InputError for one that the model lacks."""
         if not self.known:
             raise InputError(
                 "The model has no codes of languages; leave out --src-lang and --tgt-lang (T5 "
@@ -132,7 +132,7 @@ class Published(Languages):
         return replace(self, src_lang=src_lang or self.src_lang, tgt_lang=tgt_lang or self.tgt_lang)
 
     def check_chosen(self) -> None:
-        """Raise InputError where the model needs a language that was not given."""
+        """Raise InputError if the model needs a language that was not given."""
         # a text for Marian may begin with >>lang<<
         if self.known and self.tgt_lang is None and not self._in_source:
             raise InputError(
@@ -146,7 +146,7 @@ class Published(Languages):
             )
 
     def check_pair(self) -> None:
-        """Raise InputError where the model cannot learn without a language that was not given."""
+        """Raise InputError if a language that training needs was not given."""
         self.check_chosen()
         if self.src_lang is None and not self._in_source:
             raise InputError(
@@ -156,7 +156,7 @@ class Published(Languages):
 
 
 def languages_of(folder: ModelFolder) -> Languages | None:
-    """Return the languages of a model folder, whoever made it; None for a model of one pair."""
+    """Return the languages of any model folder; None for a model of one pair."""
     config = folder.config
     if not config.directions:
         return Published.of(folder)

@@ -1,4 +1,4 @@
-"""The recipe for learning from pairs of texts: translation, and whatever else has two sides."""
+"""The recipe for training on pairs of texts: translation, and any other task with two sides."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -78,14 +78,14 @@ class DataConfig(DataFiles):
     that the model learns to copy what they stand for; 0 learns none."""
 
     def __post_init__(self) -> None:
-        """Raise InputError if there would be nothing to validate on, and out of its range."""
+        """Raise InputError if there is nothing to validate on, or for a value out of range."""
         check_ranges(self)
         if self.made is None and self.valid_src is None and self.valid_tgt is None:
             check_held_out(self.hold_out)
 
     @property
     def named(self) -> list[CorpusConfig]:
-        """The corpora to learn from, as the recipe names them."""
+        """The training corpora, as the recipe names them."""
         files = self.src is not None or self.tgt is not None
         return [
             *([CorpusConfig(src=self.src, tgt=self.tgt)] if files else []),
@@ -95,7 +95,7 @@ class DataConfig(DataFiles):
 
     @property
     def training(self) -> list[CorpusConfig]:
-        """The corpora to learn from, with paths that exist."""
+        """The training corpora, with paths that exist."""
         if not self.named:
             hint = f" (the texts of this recipe: {self.source})" if self.source else ""
             raise InputError(
@@ -105,22 +105,22 @@ class DataConfig(DataFiles):
 
     @property
     def validating(self) -> list[CorpusConfig]:
-        """The validation corpora, as the recipe names them; none where pairs are held out."""
+        """The validation corpora, as the recipe names them; empty if pairs are held out."""
         files = self.valid_src is not None or self.valid_tgt is not None
         pair = [CorpusConfig(src=self.valid_src, tgt=self.valid_tgt)] if files else []
         return [*self.valid, *pair]
 
     @property
     def validation(self) -> list[CorpusConfig]:
-        """The same with paths that exist."""
+        """The validation corpora, with paths that exist."""
         return [self._resolve(corpus) for corpus in self.validating]
 
     @property
     def learned(self) -> tuple[Direction, ...]:
-        """The directions to learn, where one model learns several; else none.
+        """The directions to learn if one model learns several; empty otherwise.
 
-        Raises InputError for a corpus without languages where others have some or several are
-        learned, and a direction of which there is none.
+        Raises InputError for a corpus without languages if others have some or several are learned,
+        and for a direction that no corpus has.
         """
         if not self.corpora and not self.directions:
             return ()
@@ -150,7 +150,7 @@ class DataConfig(DataFiles):
         return tuple(known[name] for name in self.directions or known)
 
     def check(self) -> None:
-        """Raise InputError unless every file is there, and no text is its own translation."""
+        """Raise InputError if a file is missing, or if source and target are the same file."""
         if self.made is None:
             for corpus in (*self.training, *self.validation):
                 for path in corpus.paths:
@@ -173,7 +173,7 @@ class DataConfig(DataFiles):
             self.made.check()
 
     def write(self, folder: Path) -> Self:
-        """Write what is made into `folder`, and return the data with those files named."""
+        """Write generated texts into `folder`, and return the data with these files."""
         if self.made is None:
             return self
         files = {name: str(path.absolute()) for name, path in write_made(self.made, folder).items()}
@@ -192,12 +192,12 @@ class DataConfig(DataFiles):
         return replace(corpus, **found, src_lang=src_lang, tgt_lang=tgt_lang)
 
     def languages(self, corpus: CorpusConfig) -> LangCodes:
-        """Return the languages of a corpus, or those of all."""
+        """Return the languages of a corpus; by default those of the recipe."""
         return corpus.src_lang or self.src_lang, corpus.tgt_lang or self.tgt_lang
 
 
 def check_codes(codes: Iterable[str], *, told_source: bool) -> None:
-    """Raise InputError for a language that cannot be a special token, or that is another one."""
+    """Raise InputError for a language that cannot be a special token, or already is one."""
     for code in codes:
         if not is_code(code):
             raise InputError(
@@ -265,7 +265,7 @@ class TranslateRecipe(RunRecipe):
 
     @property
     def hides_heads(self) -> str | None:
-        """The setting, if any, with which no head can be taught where each token comes from."""
+        """The setting, if any, with which no head can be trained to align."""
         for name, value in (
             ("batch.subword_sampling", self.batch.subword_sampling),
             ("train.activation_checkpointing", self.train.activation_checkpointing),
@@ -276,7 +276,7 @@ class TranslateRecipe(RunRecipe):
         return None
 
     def taking_over(self, folder: FolderConfig) -> Self:
-        """Return the recipe with the folder's ways of decoding and, if it has none, languages."""
+        """Return the recipe with the folder's decoding options and, if unset, its languages."""
         data = replace(
             self.data,
             src_lang=self.data.src_lang or folder.src_lang,
@@ -285,7 +285,7 @@ class TranslateRecipe(RunRecipe):
         return self.changed({"data": data, "decoding": folder.decoding})
 
     def use(self, directions: Sequence[Direction] = ()) -> str | None:
-        """Return the command for a model of several directions; the run's own is the example."""
+        """Return an example command for a model of several directions, if possible for its own."""
         if not directions:
             return None
         own = self.data.src_lang, self.data.tgt_lang
@@ -313,7 +313,7 @@ class TranslateRecipe(RunRecipe):
         )
 
     def work(self, length: int | None = None) -> Work:
-        """Return what full batches of pairs take; a sentence is answered by as many tokens."""
+        """Return the work of full batches of pairs; an answer is as long as its source."""
         batch, config, size = self.batch, self.model, self.tokenizer.vocab_size
         tokens = sentence_length(length, "batch.max_length", batch.max_length)
         config = replace(

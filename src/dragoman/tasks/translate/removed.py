@@ -1,7 +1,7 @@
-"""Text that a model cannot read or write: taken out of a line, and put back where it stood.
+"""Text that a model cannot read or write: removed from a line, and reinserted afterwards.
 
-Emoji and rare characters that a vocabulary lacks, with the word or placeholder they are in. Where
-such text belongs in the translation is told by the attention on what stands before it.
+This applies to emoji and rare characters that a vocabulary lacks, with the word or placeholder that
+contains them. The attention on the text before it determines its place in the translation.
 """
 
 import re
@@ -23,40 +23,40 @@ from dragoman.text.spans import Span, as_one, places_in
 JOINERS = "\u200c\u200d"
 _ENDS = dict.fromkeys("\u202a\u202b\u202d\u202e", "\u202c")
 _ENDS |= dict.fromkeys("\u2066\u2067\u2068", "\u2069")
-"""What ends each character that sets the direction of the text after it (UAX 9)."""
+"""The character that ends each one that sets the direction of the text after it (UAX 9)."""
 _UNSEEN = re.compile("[\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069]+")
-"""Soft hyphens, and what sets a direction, or allows or forbids a break: no part of a word."""
+"""Soft hyphens, and marks that set a direction or allow or forbid a break: not part of a word."""
 Copied = tuple[int, int, int, int]
-"""Where something stands in the line and in the text: `Translation.copied`."""
+"""A span of the line and its span in the text, as in `Translation.copied`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Where something was taken out."""
+    """A place from which text was removed."""
 
     start: int
-    """Of the line."""
+    """Its position in the line."""
     place: int
-    """In what is left of the line."""
+    """Its position in the rest of the line."""
     text: str
-    """What it was."""
+    """The removed text."""
     kept: str
-    """What of it is put back."""
+    """The part of it that is reinserted."""
     beside: tuple[str, str]
-    """The character before it, and that after it; none at an end of the line."""
+    """The characters before and after it; empty at an end of the line."""
 
     @property
     def begins_word(self) -> bool:
-        """Whether it stood behind a space and before none, as an opening bracket does."""
+        """Whether it stood after a space but not before one, like an opening bracket."""
         before, after = self.beside
         return before == " " and bool(after) and not after.isspace()
 
 
 class Shortened:
-    """What is left of a line."""
+    """A line from which text was removed."""
 
     def __init__(self, line: str, spans: Iterable[Span]) -> None:
-        """Leave out these characters, and one of the spaces around each of them.
+        """Remove these spans, and one of the spaces around each of them.
 
         Spans may overlap.
         """
@@ -75,12 +75,12 @@ class Shortened:
         self.text = self._left.text
 
     def moved(self, spans: Iterable[Span]) -> list[Span]:
-        """Where the spans of the line are in what is left, without those that are gone."""
+        """Return the spans of the line in the rest of it, without those that were removed."""
         gone = places_in(edit[:2] for edit in self._left.edits)
         return [self._left.moved(span) for span in spans if gone.isdisjoint(range(*span))]
 
     def restored(self, translation: Translation) -> Translation:
-        """The translation of what is left, with what was taken out."""
+        """Return the translation of the rest with the removed text in its place."""
         text, place_of = translation.text, self._place_in(translation)
         put = list[tuple[int, str, Gap]]()
         for gap in self.gaps if is_wide_text(text) else map(_with_digits, self.gaps):
@@ -106,10 +106,10 @@ class Shortened:
         ).aligned_as(found)
 
     def _place_in(self, translation: Translation) -> Callable[[int], int]:
-        """Where in the translation something belongs that stands at a place of what is left.
+        """Return a function from a position in the rest of the line to one in the translation.
 
-        Behind what comes from the nearest text before it; marks that come from words, as their
-        attention has it, do not count.
+        That is after what comes from the nearest text before it; punctuation that comes from words,
+        according to the attention, does not count.
         """
         text, links, left = translation.text, translation.text_links, len(self.text.rstrip())
 
@@ -134,22 +134,22 @@ class Shortened:
 
 
 def words_copied(text: str, src: int, tgt: int) -> list[Copied]:
-    """The words of a text that was put in as it is, from a place in the line to one in the text.
+    """Return each word's span in the line and in the text, for text copied from `src` to `tgt`.
 
-    Each on its own: tags around one of them are not around the others.
+    Each word is separate: tags around one of them are not around the others.
     """
     words = (each.span() for each in re.finditer(r"\S+", text))
     return [(src + a, src + b, tgt + a, tgt + b) for a, b in words]
 
 
 def _apart(gap: Gap, before: str, after: str) -> str:
-    """What is put back, with the spaces that it needs between these two characters.
+    """Return what is reinserted, with the spaces that it needs between these two characters.
 
-    Where it stood beside a space; beside a bracket or a quote that the translation lacks; or beside
-    a letter of a script without spaces, if now beside a word of one with spaces. Between two
-    letters without spaces there are two or none; but Korean has particles behind what is put back.
-    None is behind a mark that is as wide as a letter, nor between marks and Chinese characters.
-    Characters that do not show need none.
+    It needs a space on a side that had one; that had a bracket or a quote that the translation
+    lacks; or that had a letter of a script without spaces and now has a word of one with spaces.
+    Between two letters without spaces there are two spaces or none, except in Korean, which adds
+    particles after it. There is no space after full-width punctuation, nor between punctuation and
+    Chinese characters. Invisible characters need none.
     """
     if _UNSEEN.fullmatch(gap.text):
         return gap.kept
@@ -174,34 +174,40 @@ def _with_digits(gap: Gap) -> Gap:
 
 
 def _is_unspaced(char: str) -> bool:
-    """Whether it is of a script without spaces, a letter or a mark that is as wide as one."""
+    """Return whether a character is full-width punctuation or of a script without spaces."""
     return bool(char) and (not is_spaced(char) or is_wide_mark(char))
 
 
 def is_word(char: str) -> bool:
-    """Whether it is a letter or a digit, of a script with spaces."""
+    """Return whether a character is a letter or a digit of a script with spaces."""
     return char.isalnum() and is_spaced(char)
 
 
 def _is_word_before(char: str) -> bool:
-    """The same, or a mark behind a word, after which there is a space."""
+    """Return whether a character is of a word, or punctuation that a space follows."""
     return is_word(char) or (bool(char) and char in ".,;:!?)]")
 
 
 def is_ideograph(char: str) -> bool:
-    """Whether it is a letter of a script without spaces, but not of Korean, which has particles."""
+    """Return whether a character is a letter of a script without spaces.
+
+    Korean, which has particles, is excluded.
+    """
     return char.isalnum() and not is_spaced(char) and "HANGUL" not in unicodedata.name(char, "")
 
 
 def _closes(text: str) -> bool:
-    """Whether it begins with a mark that closes, before which there is no space; `%s` does not."""
+    """Return whether a text begins with closing punctuation, which no space precedes.
+
+    `%s` does not.
+    """
     if unicodedata.category(text[:1] or " ") in {"Pe", "Pf"}:
         return True
     return all(map(_is_mark, text)) or is_wide_mark(text[0])
 
 
 def _opens(text: str) -> bool:
-    """Whether it ends with a mark that opens, after which there is no space."""
+    """Return whether a text ends with opening punctuation, which no space follows."""
     return unicodedata.category(text[-1:] or " ") in {"Ps", "Pi"}
 
 
@@ -210,26 +216,26 @@ def _is_mark(char: str) -> bool:
 
 
 def _is_wide(char: str) -> bool:
-    """Whether it is of Chinese or Japanese; hangul, as wide, has spaces."""
+    """Return whether a character is Chinese or Japanese; hangul is as wide but has spaces."""
     wide = bool(char) and unicodedata.east_asian_width(char) in {"W", "F"}
     return wide and "HANGUL" not in unicodedata.name(char, "")
 
 
 def is_wide_text(text: str) -> bool:
-    """Whether it is of Chinese or Japanese, in which a word has a fourth of the letters."""
+    """Return whether a text is Chinese or Japanese, whose words have a quarter of the letters."""
     letters = [*filter(str.isalpha, text)]
     return 4 * sum(map(_is_wide, letters)) > len(letters)
 
 
 def is_wide_mark(char: str) -> bool:
-    """Whether it is a mark as wide as a letter."""
+    """Return whether a character is full-width punctuation."""
     return _is_wide(char) and _is_mark(char)
 
 
 def _touch(line: str, first: Span, second: Span) -> bool:
-    """Whether there is no more than white space between them.
+    """Return whether at most white space separates two spans.
 
-    But characters that do not show need no space.
+    Invisible characters do not need a space, so they must be adjacent.
     """
     if first[1] >= second[0]:
         return True
@@ -238,9 +244,9 @@ def _touch(line: str, first: Span, second: Span) -> bool:
 
 
 def whole_words(line: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """The spans in order, each with the rest of the words that it begins or ends inside of.
+    """Yield the spans in order, each extended to whole words.
 
-    Those of the same words are one.
+    Spans in the same words are merged.
     """
     end = 0
     for start, stop in sorted(spans):
@@ -252,15 +258,15 @@ def whole_words(line: str, spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def unseen(line: str) -> Iterator[Span]:
-    """Where a line has characters that do not show, which a model would read as parts of words."""
+    """Return the spans of invisible characters, which a model would read as parts of words."""
     return (match.span() for match in _UNSEEN.finditer(line))
 
 
 def directions(line: str) -> Iterator[Span]:
-    """Where the characters are that set, and end, the direction of the whole line."""
+    """Yield the spans of the characters that set, and end, the direction of the whole line."""
     start, end = len(line) - len(line.lstrip()), len(line.rstrip())
     if line[start : start + 1] not in _ENDS:
-        return  # as of most lines
+        return  # as for most lines
     begun, ends = {mark: list[int]() for mark in _ENDS.values()}, dict[int, int]()
     for place, char in enumerate(line):
         if char in _ENDS:
@@ -273,10 +279,10 @@ def directions(line: str) -> Iterator[Span]:
 
 
 def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:
-    """What a vocabulary writes byte by byte from its first letter to its last.
+    """Yield the spans that a vocabulary writes byte by byte from first letter to last.
 
-    A model has not learned such a word, which is of a script that its training lacked, nor such an
-    emoji. One letter among others, as of a name, it may have.
+    A model has not learned such a word, which is in a script that its training lacked, nor such an
+    emoji. It may have learned one letter among others, as in a name.
     """
     places = places_in(spelt)
     spelt_only = "".join(_in_word(c) if n in places else "\n" for n, c in enumerate(line))
@@ -287,5 +293,5 @@ def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:
 
 
 def _in_word(char: str) -> str:
-    """A character as a pattern of words takes it: marks and joiners, which it lacks, as `_`."""
+    """Return a character for the pattern of words: marks and joiners become `_`."""
     return "_" if unicodedata.category(char)[0] == "M" or char in JOINERS else char

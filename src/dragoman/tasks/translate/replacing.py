@@ -1,11 +1,11 @@
-"""Terms that are put into a finished translation, in place of what the model wrote for them.
+"""Terms inserted into a finished translation, in place of what the model wrote for them.
 
-The alignment says which words these are. Where there are none, the term follows the word that comes
-from the source before it. The search need not know of terms, and is as fast as without them, but
-the words around a term were written for another one, and may not agree with it. Song et al. (2020,
-"Alignment-Enhanced Transformer for Constraining NMT") write a term as soon as the alignment comes
-to it; in greedy search that lost 1 to 2 BLEU where replacing gained as much, since what precedes a
-term is written in either case, and what follows it was better written without.
+The alignment determines these words. If there are none, the term follows the word that comes from
+the source before it. The search ignores terms and is as fast as without them, but the words around
+a term were written for another one and may not agree with it. Song et al. (2020,
+"Alignment-Enhanced Transformer for Constraining NMT") write a term as soon as the alignment reaches
+it. In greedy search that lost 1 to 2 BLEU where replacing gained as much: the text before a term is
+written in either case, and the text after it was better when written without the term.
 
 Axes as in the package; U words of a text.
 """
@@ -25,15 +25,15 @@ from dragoman.text.judging import judged_places
 from dragoman.text.spans import Span, as_one, in_common, places_in
 
 LEAST = 0.1
-"""The share of a word's attention that stands on a term, at least, for the word to be replaced."""
+"""Minimum share of a word's attention on a term for the word to be replaced."""
 MORE = 0.4
-"""The same for the words beside it, which are replaced with it; 0.6 gives the same BLEU."""
+"""The same for adjacent words, which are replaced with it; 0.6 gives the same BLEU."""
 _REST = re.compile(r"(?:['’]\w+)*")
-"""What goes on behind a word without a space: `l'homme`."""
+"""What continues a word without a space: `l'homme`."""
 
 
 class _Put(NamedTuple):
-    """A term, and where it is written."""
+    """A term, and the edit that writes it."""
 
     edit: Edit
     form: str
@@ -47,10 +47,10 @@ def replaced(
     begun: int = 0,
     kept: Sequence[str] = (),
 ) -> Translation:
-    """The translation with the terms that it lacks.
+    """Return the translation with the terms that it lacks.
 
-    Nothing is replaced in its first `begun` characters, in these texts and what else is copied, and
-    in other terms. The scores are still those of what the model wrote.
+    Nothing is replaced in its first `begun` characters, in `kept` and other copied texts, or in
+    other terms. The scores remain those of what the model wrote.
     """
     text = translation.text
     places = judged_places(found, text)
@@ -83,7 +83,7 @@ def _puts(
     fixed: set[int],
     begins: set[int],
 ) -> Iterator[_Put]:
-    """Where each of the missed terms that this part of the source has is written."""
+    """Yield the edits that write the missed terms of this part of the source."""
     tokens = [(n, span) for n, span in enumerate(part.tgt_spans) if span is not None]
     words = [
         word
@@ -100,7 +100,7 @@ def _puts(
             of_word[word].append(n)
 
     def shares(src: slice) -> list[float]:
-        """The attention of each word that stands on these source tokens."""
+        """Return the attention of each word to these source tokens."""
         share_T = part.weights_TS[:, src].sum(1).tolist()
         return [sum(share_T[n] for n in some) / max(1, len(some)) for some in of_word]
 
@@ -128,13 +128,13 @@ def _puts(
 
 
 def _words(text: str, spans: Sequence[Span]) -> Iterator[Span]:
-    """The words that these are in; those with a hyphen between them are one."""
+    """Return the words that contain these spans; words joined by a hyphen are one."""
     words = (w for w in whole_words(text, spans) if any(map(str.isalnum, text[slice(*w)])))
     return as_one(words, lambda one, other: text[one[1] : other[0]] == "-")
 
 
 def _run(best: int, words: Sequence[Span], text: str, more: set[int]) -> range:
-    """A word with those beside it which come from the same term, if no mark parts them."""
+    """Return a word and adjacent words from the same term, up to any punctuation."""
 
     def is_next(n: int) -> bool:
         return not text[words[n][1] : words[n + 1][0]].strip()
@@ -148,7 +148,7 @@ def _run(best: int, words: Sequence[Span], text: str, more: set[int]) -> range:
 
 
 def _inserted(term: Occurrence, text: str, start: int, after: int | None) -> _Put:
-    """A term for which no word stands: behind the word that ends there, or before the first."""
+    """Insert a term without a word of its own after the word that ends there, or at the start."""
     form = _form(term, "", begins=False)
     if after is None:
         return _Put(Edit(start, start, form + " " * is_spaced(text[start])), form, term)
@@ -158,7 +158,7 @@ def _inserted(term: Occurrence, text: str, start: int, after: int | None) -> _Pu
 
 
 def _form(term: Occurrence, was: str, *, begins: bool) -> str:
-    """The form that ends most like what it replaces, with a capital letter as sentences begin."""
+    """Return the form that ends most like what it replaces, capitalized at a sentence start."""
     if term.term.kept:
         return term.written
     forms = (term.target, *term.term.forms)

@@ -1,13 +1,13 @@
-"""Degenerate translations tried again: the rungs of a ladder, each for what is still degenerate.
+"""Retries of degenerate translations: a ladder of searches, each for what is still degenerate.
 
-A translation is degenerate that has broken characters, loops, reaches the length limit or is empty.
-A retry is searched in batches as the first search is, so that it depends on its own source alone
-too. Where none is degenerate, nothing is computed.
+A translation is degenerate if it has broken characters, loops, reaches the length limit or is
+empty. Retries are searched in batches like the first search, so each depends only on its own
+source, too. If no translation is degenerate, nothing is computed.
 
-The thresholds are measured (docs/decisions.md): of the reference translations of five corpora,
-either way, at most 0.03 % seem to loop and 0.22 % seem short. Attention is not asked: the coverage
-of Tu et al. (2016) and Wu et al. (2016, section 7) finds no more truncated translations than their
-length does, and costs another pass.
+The thresholds are measured (docs/decisions.md): of the reference translations of five corpora, in
+both directions, at most 0.03 % seem to loop and 0.22 % seem short. Attention is not used: the
+coverage of Tu et al. (2016) and Wu et al. (2016, section 7) finds no more truncated translations
+than their length does, and costs another pass.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -25,41 +25,41 @@ from dragoman.text.tokenizer import Tokenizer
 
 Answer = TypeVar("Answer")
 Searching = Generator[Items[Source], list[list[Hypothesis]], Answer]
-"""A part of a course that asks for searches."""
+"""A part of a course that requests searches."""
 Search = Callable[[Sequence[Source], Decoding], Searching[list[list[Hypothesis]]]]
 """Finds the n best of each source."""
 
 REPEATS = 4
-"""A translation repeats a cycle at least so many times more than its source does."""
+"""A translation loops if it repeats a cycle at least this many times more than its source."""
 SHORT = 3
-"""A translation has less than one token for so many of its source."""
+"""A translation is short if it has less than one token for this many of its source."""
 BROKEN = "\ufffd"
-"""What bytes are read as that are no character."""
+"""The character that invalid bytes are decoded to."""
 LONG_ENOUGH = 8
-"""Tokens from which on a source is judged by its length, and may be cut."""
+"""Minimum number of tokens of a source that is judged by its length, and may be split."""
 
 SEVERITIES = {"short": 1, "broken_characters": 2, "loop": 4, "max_length": 8, "no_output": 16}
-"""How bad each flag is: more than those before it together."""
+"""Severity of each flag: greater than the sum of those before it."""
 
 BLOCKED = 3
 """Length of the n-grams that a retry does not repeat."""
 WIDER = 5
-"""Least width of the wider beam."""
+"""Minimum width of the wider beam."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found for one source."""
+    """The result for one source."""
 
     parts: tuple[Source, ...]
-    """The source; its parts where it was cut."""
+    """The source, or its parts if it was split."""
     n_best: tuple[list[Hypothesis], ...]
-    """Those of each part."""
+    """The n best of each part."""
     retried: bool = False
     """Whether it comes from a retry."""
 
     def nth(self, n: int) -> list[tuple[Source, Hypothesis]]:
-        """Each part with its n-th best; with the last where it has fewer."""
+        """Return each part with its n-th best, or with its last if it has fewer."""
         pairs = zip(self.parts, self.n_best, strict=True)
         return [(part, best[min(n, len(best) - 1)]) for part, best in pairs]
 
@@ -73,10 +73,10 @@ def search_and_retry(
 ) -> Searching[list[Found]]:
     """Search, and search again what is degenerate: one result for each source, in order.
 
-    The ladder: blocked n-grams; a wider beam as well, unless translations are sampled; blocked
-    n-grams for each half or so. All in the whole vocabulary. The first result that is not
-    degenerate is taken; if there is none, the one with the least `severity`, of equal ones the
-    earliest: the plain search's, unless a retry is better.
+    The ladder: blocked n-grams; also a wider beam, unless translations are sampled; blocked n-grams
+    for each half or so. All use the whole vocabulary. The first result that is not degenerate is
+    returned, or else the one with the least `severity`, among equals the earliest: that of the
+    plain search, unless a retry is better.
     """
     n_bests = yield from search(sources, options)
     found = [Found((src,), (best,)) for src, best in zip(sources, n_bests, strict=True)]
@@ -107,10 +107,10 @@ def _flags(found: Found, tokenizer: Tokenizer) -> set[str]:
 
 
 def _cut(src: Source, tokenizer: Tokenizer) -> list[Source]:
-    """At punctuation, else at spaces or anywhere, into parts of at most half the tokens.
+    """Split a source into parts of at most half its tokens: at punctuation, spaces, or anywhere.
 
-    The text is cut that the ids are of: what they decode to may be less, or nothing. The prefix of
-    the translation is the first one's; a term is that of the part that has all of it.
+    The text of the ids is split, since they may decode to less, or to nothing. The first part gets
+    the prefix of the translation; a term belongs to the part that contains all of it.
     """
     if len(src) < LONG_ENOUGH:
         return []
@@ -122,7 +122,7 @@ def _cut(src: Source, tokenizer: Tokenizer) -> list[Source]:
 
 
 def _ladder(options: Decoding) -> Iterator[tuple[Decoding, bool]]:
-    """The options of each rung, and whether its sources are cut."""
+    """Yield the options of each rung, and whether it splits the sources."""
     ngrams = options.no_repeat_ngrams or BLOCKED
     blocked = replace(options, no_repeat_ngrams=ngrams, shortlist=False)
     if blocked != options:
@@ -135,11 +135,11 @@ def _ladder(options: Decoding) -> Iterator[tuple[Decoding, bool]]:
 
 
 def quality_flags(src: Source, found: Hypothesis, text: str) -> set[str]:
-    """The flags of a hypothesis, written as `text`: keys of `SEVERITIES`.
+    """Return the flags of a hypothesis with this `text`: keys of `SEVERITIES`.
 
-    `no_output`: the text is blank. `max_length`: the limit cut it. `loop`: it repeats one or more
-    tokens over and over. `broken_characters`: it has bytes that are no character, each read as
-    U+FFFD, more than its source has of these. `short`: it is much shorter than its source.
+    `no_output`: the text is blank. `max_length`: the limit cut it off. `loop`: it repeats one or
+    more tokens over and over. `broken_characters`: it contains invalid bytes, each decoded to
+    U+FFFD, more than its source contains of these. `short`: it is much shorter than its source.
     """
     signs = {
         "short": len(src) >= LONG_ENOUGH and SHORT * len(found.ids) < len(src),
@@ -152,29 +152,29 @@ def quality_flags(src: Source, found: Hypothesis, text: str) -> set[str]:
 
 
 def severity(flags: Iterable[str]) -> int:
-    """A number that orders sets of flags: first by the worst in them, then by the next."""
+    """Return a number that orders sets of flags by their worst flag, then by the next."""
     return sum(SEVERITIES.get(flag, 0) for flag in flags)
 
 
 def is_degenerate(flags: set[str]) -> bool:
-    """Whether another search may help: a short translation may be right, the others are not."""
+    """Return whether another search may help; a translation that is only short may be right."""
     return bool(flags - {"short"})
 
 
 def loops(src: Ids, tgt: Ids) -> bool:
-    """Whether the target repeats a cycle of tokens `REPEATS` times more than the source does.
+    """Return whether the target repeats a cycle `REPEATS` times more than the source does.
 
-    A source may say "no no no no", and a row of dots or digits repeats as well.
+    A source may contain "no no no no", and a row of dots or digits repeats as well.
     """
     written = repeats(tgt, REPEATS + 1)
     return written > REPEATS and written >= repeats(src, 2) + REPEATS
 
 
 def repeats(ids: Ids, least: int) -> int:
-    """How often the most repeated cycle occurs in a row, where that is at least `least`; else 1.
+    """Return how often the most repeated cycle occurs in a row if at least `least` times, else 1.
 
-    A cycle of p tokens occurs r times in a row where r * p - p tokens in a row equal the one p
-    places after them. Costs O(n^2 / least) for n tokens.
+    A cycle of p tokens occurs r times in a row if r * p - p tokens in a row equal the one p places
+    after them. Costs O(n^2 / least) for n tokens.
     """
     most = 1
     for period in range(1, len(ids) // least + 1):

@@ -1,4 +1,4 @@
-"""Texts in which parts are replaced, and translations whose places are moved with them."""
+"""Edited texts, and translations whose spans follow the edits."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from dragoman.text.spans import Span
 
 
 class Edit(NamedTuple):
-    """What is written in place of a part of a text, either of which may be empty."""
+    """The replacement of a span of a text; the span or the letters may be empty."""
 
     start: int
     end: int
@@ -19,12 +19,12 @@ class Edit(NamedTuple):
 
 
 class Edited:
-    """A text after edits that are in order and apart."""
+    """A text after edits, which are sorted and do not overlap."""
 
     def __init__(self, before: str, edits: Sequence[Edit] = ()) -> None:
         self.before, self.edits = before, edits
         self.written = list[Span]()
-        """Where the letters of each edit stand."""
+        """The span of the letters of each edit."""
         pieces, end, size = list[str](), 0, 0
         for edit in edits:
             pieces += before[end : edit.start], edit.letters
@@ -37,14 +37,14 @@ class Edited:
 
     @cached_property
     def undone(self) -> "Edited":
-        """The text as it was before, as edits of what it is now."""
+        """The original text, as edits of the new one."""
         pairs = zip(self.edits, self.written, strict=True)
         return Edited(self.text, [Edit(*now, self.before[e.start : e.end]) for e, now in pairs])
 
     def moved(self, span: Span) -> Span:
-        """Where a span of the text before is; what is put in at its ends is no part of it.
+        """Return the new place of a span of the original text, without insertions at its ends.
 
-        A place within what is replaced goes to its beginning or its end.
+        A place within replaced text moves to the start or the end of the replacement.
         """
         done = bisect_right(self._ends, span[0])
         is_inside = done < len(self.edits) and self._starts[done] <= span[0]
@@ -52,7 +52,7 @@ class Edited:
         return start, self._after(span[1], bisect_left(self._starts, span[1]))
 
     def around(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """The same of spans in order, with what is put in at an end of one."""
+        """Yield the new places of sorted spans, including an insertion at an end of one."""
         last = 0
         for start, stop in spans:
             first = max(last, self._after(start, bisect_left(self._starts, start)))
@@ -61,19 +61,20 @@ class Edited:
             yield first, last
 
     def _after(self, place: int, done: int) -> int:
-        """Where a place is that so many edits precede, or are around."""
+        """Return the new place of one that `done` edits precede or contain."""
         if not done:
             return place
         return self.written[done - 1][1] + max(0, place - self._ends[done - 1])
 
 
 AS_IT_WAS = Edited("")
-"""Moves no place."""
+"""No edits, so no place moves."""
 
 
 def rewritten(translation: Translation, text: Edited, line: Edited = AS_IT_WAS) -> Translation:
-    """The translation with its text edited, and perhaps of another line: that which was read was
-    edited to be the line.
+    """Return a translation with its text edited, and possibly its line.
+
+    `line` contains the edits that turn the line that was read into the original one.
     """
     read = line.around((a, b) for a, b, _, _ in translation.sentences)
     made = text.around((c, d) for _, _, c, d in translation.sentences)

@@ -1,6 +1,6 @@
-"""The shortlist of a translator: learnt from pairs of texts, kept in the model folder.
+"""The shortlist of a translator: learned from pairs of texts, stored in the model folder.
 
-Which target tokens a source token may become is told by IBM model 1 (`dragoman.data.lexical`).
+IBM model 1 (`dragoman.data.lexical`) determines which target tokens a source token may become.
 """
 
 from pathlib import Path
@@ -21,16 +21,17 @@ from dragoman.text.tokenizer import Tokenizer
 FILE = "shortlist.safetensors"
 """The name of the file in a model folder."""
 FREQUENT = 100
-"""Most frequent target tokens that every list has."""
+"""Number of most frequent target tokens that every list contains."""
 LEAST = 1e-4
-"""A token is not among those of a source token below this probability."""
+"""Minimum probability of a target token in the list of a source token."""
 
 
 def learn_shortlist(pairs: Pairs, size: int, tokenizers: tuple[Tokenizer, Tokenizer]) -> Shortlist:
     """Find the `size` most probable target tokens of each source token, from pairs of ids.
 
-    Besides, every list has the most frequent target tokens, and each source token that is a target
-    token too may become itself, as names and numbers do. Raises InputError where no pair has text.
+    In addition, every list contains the most frequent target tokens, and each source token that is
+    also a target token may become itself, as names and numbers do. Raises InputError if no pair has
+    text on both sides.
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     src_size, tgt_size = src_tokenizer.vocab_size, tgt_tokenizer.vocab_size
@@ -59,7 +60,7 @@ def learn_shortlist(pairs: Pairs, size: int, tokenizers: tuple[Tokenizer, Tokeni
 
 
 def _alike(src: Tokenizer, tgt: Tokenizer) -> np.ndarray:
-    """The ids (X, 2) of the pieces that both vocabularies have."""
+    """Return the ids (X, 2) of the pieces that both vocabularies contain."""
     place_of = {piece: place for place, piece in enumerate(tgt.tokens(range(tgt.vocab_size)))}
     pieces = enumerate(src.tokens(range(src.vocab_size)))
     specials = set(tgt.specials)
@@ -72,7 +73,7 @@ def save_shortlist(
 ) -> Path:
     """Write the shortlist into a model folder, and return its file.
 
-    Raises DragomanError when writing fails; an older file is then as it was.
+    Raises DragomanError if writing fails; an older file then stays unchanged.
     """
     arrays = {"starts": shortlist.starts_V, "ids": shortlist.ids_X, "always": shortlist.always_A}
     part = folder / f".{FILE}.part"
@@ -90,7 +91,7 @@ def save_shortlist(
 def load_shortlist(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> Shortlist:
     """Read the shortlist of a model folder.
 
-    Raises InputError where there is none, FolderFault where it is damaged, or was learnt with other
+    Raises InputError if there is none, and FolderFault if it is damaged or was learned with other
     tokenizers.
     """
     path = folder / FILE
@@ -119,7 +120,7 @@ def load_shortlist(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> Sho
 
 
 def _within(array: np.ndarray, most: int) -> bool:
-    """Whether an array has one axis, and whole numbers from 0 to `most`."""
+    """Return whether an array has one axis, and integers from 0 to `most`."""
     whole = array.ndim == 1 and array.dtype.kind == "i"
     return whole and (not len(array) or bool(array.min() >= 0 and array.max() <= most))
 

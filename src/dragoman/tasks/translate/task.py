@@ -1,4 +1,4 @@
-"""Translation, as others see it: how it is timed, and its name."""
+"""The translation task as the rest of the package sees it: how it is timed, and its name."""
 
 import math
 from dataclasses import replace
@@ -26,7 +26,7 @@ from dragoman.train.job import Validation
 def _write_as_long(
     model: EncoderDecoder, texts: Texts, sources: list[str], references: list[str]
 ) -> Validation:
-    """Decode greedily, in the batches of translating, each source to its reference's length.
+    """Decode each source greedily to the length of its reference, in batches as for translation.
 
     An untrained model does not end a sentence; a trained one ends about where the reference does.
     """

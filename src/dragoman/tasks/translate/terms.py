@@ -1,7 +1,7 @@
-"""Which texts a translation is to have, where their sources are, and what became of them.
+"""Texts that a translation must contain, their places in the source, and their outcomes.
 
-They are terms of a glossary, and text that is kept: placeholders, code, what a document marks as
-not to be translated. The search is told which ids they are (`dragoman.decode.constrained`).
+They are terms of a glossary, and kept text: placeholders, code, and what a document marks as not to
+be translated. The search gets their ids (`dragoman.decode.constrained`).
 """
 
 import re
@@ -27,9 +27,9 @@ from dragoman.text.tokenizer import Tokenizer
 def wanted_of(
     line: str, found: Iterable[Occurrence], kept: Sequence[Span], tokenizer: Tokenizer
 ) -> list[WantedText]:
-    """What is kept of a line, and its terms outside of that, in order.
+    """Return the kept text of a line, and its terms outside of it, in order.
 
-    What the target's vocabulary has no letters for is left out.
+    Text that the target vocabulary cannot spell is left out.
     """
     wanted, copied = list[tuple[int, int, tuple[str, ...]]](), places_in(kept)
     for start, end in kept:
@@ -51,9 +51,9 @@ def sources_of(
     wanted: Sequence[WantedText],
     tokenizer: Tokenizer,
 ) -> Iterator[Source]:
-    """Yield what is translated of each chunk of a line, which has them from a place on.
+    """Yield the source of each chunk of a line, which contains them from `place` on.
 
-    What is wanted of a line is wanted of the chunk that has all of it.
+    Wanted text of the line is wanted in the chunk that contains all of it.
     """
     texts = [chunk.text for chunk in chunks]
     for start, chunk in zip(places_of(line, place, texts, tokenizer), chunks, strict=True):
@@ -68,9 +68,9 @@ def sources_of(
 
 
 def _ids_of(forms: Sequence[str], before: str, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
-    """The ids of forms as words begin, and as they go on where no space precedes them.
+    """Return the ids of forms as words begin, and as they continue if no space precedes them.
 
-    So it is also behind a mark without a space, such as a bracket.
+    No space precedes a form in a script without spaces, or directly after a mark such as a bracket.
     """
     is_glued = bool(before) and not (before.isspace() or before.isalnum())
     close = forms if is_glued else [form for form in forms if not is_spaced(form)]
@@ -80,9 +80,9 @@ def _ids_of(forms: Sequence[str], before: str, tokenizer: Tokenizer) -> tuple[tu
 
 
 def edges_of(tokenizer: Tokenizer, size: int) -> Edges:
-    """Which of `size` tokens make one word with those beside them, as a word goes before each.
+    """Return which of `size` tokens join the words before and after them, decoded after a word.
 
-    A byte token counts as no letter: which one it is a part of is not known.
+    A byte token does not count as a letter: which one it is a part of is not known.
     """
     ids, decode = range(tokenizer.vocab_size), tokenizer.decode
     word, before = next(((i, t) for i in ids if (t := decode([i])).isalpha()), (0, decode([0])))
@@ -92,7 +92,7 @@ def edges_of(tokenizer: Tokenizer, size: int) -> Edges:
 
 
 def used(found: Sequence[Occurrence], translation: str) -> tuple[TermUse, ...]:
-    """What became of the terms of a line."""
+    """Return the outcome of each term of a line."""
     outcomes = zip(found, judge(found, translation), strict=True)
     return tuple(
         TermUse(source=each.written, target=each.target, outcome=outcome)
@@ -104,7 +104,7 @@ _STOP = re.compile(rf"[{SPACED_ENDS}]+[\"'”’»)\]]*(?=\s|\Z)|[{UNSPACED_ENDS
 
 
 def is_apart(found: Sequence[Occurrence], line: str, translation: str) -> bool:
-    """Whether a term stands in the last sentence of a translation that has more than its source."""
+    """Return whether a term is in the last sentence of a translation with more than its source."""
     *before, last = sentences_of(translation)
     made, given = (sum(map(bool, map(str.strip, _STOP.split(t)))) for t in (translation, line))
     is_longer = bool(before) and made > given
@@ -112,9 +112,10 @@ def is_apart(found: Sequence[Occurrence], line: str, translation: str) -> bool:
 
 
 def changed(line: str, kept: Sequence[Span], translation: str) -> list[Span]:
-    """What is to be kept of a line, and is not in its translation as often.
+    """Return the kept spans of a line that are not as often in its translation.
 
-    What is no part of a word or number in the line is none in the translation either.
+    Text that is not part of a longer word or number in the line must not be part of one in the
+    translation either.
     """
     rest, found = translation, list[Span]()
     for start, end in sorted(kept, key=lambda span: span[0] - span[1]):  # the longest first
@@ -132,12 +133,12 @@ _PLAIN = {"temperature": 0.0, "mbr": 0, "beam_groups": 1}
 
 
 def is_plain_search(options: Decoding) -> bool:
-    """Whether the search can be told what to write."""
+    """Return whether the search can be told what to write."""
     return all(getattr(options, name) == plain for name, plain in _PLAIN.items())
 
 
 def check_plain_search(options: Decoding) -> None:
-    """Raise InputError unless it can."""
+    """Raise InputError unless the search can be told what to write."""
     for name, plain in _PLAIN.items():
         if (value := getattr(options, name)) != plain:
             raise InputError(
@@ -147,9 +148,9 @@ def check_plain_search(options: Decoding) -> None:
 
 
 def check_kept(texts: Sequence[str], kept: Sequence[Sequence[Span]]) -> list[list[Span]]:
-    """Return the places of each text, without white space before what is kept.
+    """Return the kept spans of each text, without white space at their start.
 
-    Raises InputError unless they are its own, and apart.
+    Raises InputError for spans that are not in their text or overlap.
     """
     if len(kept) != len(texts):
         raise InputError(

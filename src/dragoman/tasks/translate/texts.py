@@ -30,28 +30,28 @@ from dragoman.train.start import begin_tokenizers
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """All that a run reads."""
+    """All texts of a run."""
 
     tokenizers: Tokenizers
     corpora: list[PairDataset]
-    """As in their files."""
+    """The training corpora, as in their files."""
     given: list[PairDataset]
-    """The validation corpora, as in their files; none where pairs are held out."""
+    """The validation corpora, as in their files; empty if pairs are held out."""
     training: list[PairDataset]
     """A dataset for each direction of each corpus."""
     validation: list[PairDataset]
     """One for each direction."""
     languages: Languages | None = None
-    """Of a model that has several, or of one of another library, which a run starts from."""
+    """Those of a multilingual model, or of another library's model that a run starts from."""
 
     @property
     def tgt_lang(self) -> str | None:
-        """The target language, where it is known and one."""
+        """The target language, if it is known and there is only one."""
         chosen = None if self.languages is None else self.languages.tgt_lang
         return chosen or self.validation[0].languages[1]
 
     def of(self, validation: PairDataset) -> "Texts":
-        """Return the same with the languages of one direction chosen."""
+        """Return a copy with the languages of one direction chosen."""
         if not validation.tags or self.languages is None:
             return self
         return replace(self, languages=self.languages.between(*validation.languages))
@@ -68,7 +68,7 @@ class Texts:
         return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
     def warnings(self) -> Iterator[str]:
-        """Yield what looks wrong with the files of corpora, as sentences."""
+        """Yield a sentence for each thing that looks wrong with the files of corpora."""
         for dataset in (*self.corpora, *self.given):
             lengths = np.stack([dataset.src.lengths, dataset.tgt.lengths])
             pair = partial(self.pair, dataset)
@@ -80,9 +80,9 @@ class Texts:
 
 
 def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
-    """Train the tokenizers (or load those of a run begun earlier), tokenise, report findings."""
+    """Train the tokenizers (or load those of a begun run), tokenise, and report findings."""
     data, max_length, cache = recipe.data, recipe.batch.max_length, recipe.data.cache_folder
-    for corpus in data.validation:  # for their errors, before a tokenizer is trained
+    for corpus in data.validation:  # raise their errors before a tokenizer is trained
         deque(read_pairs(corpus), maxlen=0)
     learned, tags = _to_learn(data, folder.start)
     tokenizers = begin_tokenizers(
@@ -128,7 +128,7 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
 def _to_learn(
     data: DataConfig, start: ModelFolder | None
 ) -> tuple[tuple[Direction, ...], Sequence[str]]:
-    """The directions of a model of several languages, and the special tokens that they need."""
+    """Return the directions of a multilingual model, and the special tokens that they need."""
     learned, theirs = data.learned, None if start is None else languages_of(start)
     ours = None if isinstance(theirs, Published) else theirs
     if learned and isinstance(theirs, Published):
@@ -152,9 +152,9 @@ def _to_learn(
 def _held_out(
     corpora: Sequence[PairDataset], given: Sequence[PairDataset], recipe: TranslateRecipe, say: Say
 ) -> tuple[list[PairDataset], list[PairDataset]]:
-    """The corpora without what is held out, and for each pair of languages what validates it.
+    """Return the corpora without held-out pairs, and a validation corpus per pair of languages.
 
-    That is the corpus that is given, or pairs of the first training corpus.
+    That is the given corpus, or pairs of the first training corpus.
     """
     several = bool(recipe.data.learned)
     rest, held = [*corpora], {_pair_of(each, several): each for each in given}
@@ -189,12 +189,12 @@ def _unseen(corpora: Sequence[PairDataset]) -> int:
 
 
 def _pair_of(dataset: PairDataset, several: bool) -> Collection[str | None]:  # noqa: FBT001
-    """The languages of a corpus in any order; all are alike where the model has one pair."""
+    """Return the languages of a corpus as a set, which is empty for a model of one pair."""
     return frozenset(dataset.languages) if several else frozenset()
 
 
 def _directed(corpus: PairDataset, languages: Languages | None) -> list[PairDataset]:
-    """The corpus in each direction that is learned, with its tags."""
+    """Return the corpus in each direction that is learned, with its tags."""
     if languages is None or not languages.directions:
         return [corpus]
     return [
@@ -205,7 +205,7 @@ def _directed(corpus: PairDataset, languages: Languages | None) -> list[PairData
 
 
 def _between(recipe: TranslateRecipe, start: ModelFolder | None) -> Published | None:
-    """The model of another library that the run starts from, with the languages of its texts."""
+    """Return another library's model that the run starts from, with its texts' languages."""
     found = None if start is None else Published.of(start)
     if found is not None and found.known:
         found = found.between(recipe.data.src_lang, recipe.data.tgt_lang)

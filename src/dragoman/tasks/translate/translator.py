@@ -4,11 +4,10 @@
     translator.translate("I like tea.").text
     translator.translate(lines, beam_size=4, n_best=2)
 
-The way of a line (`course`): sentences, and their ids in chunks (`lines`), batches of similar
-length under a budget of tokens (`dragoman.decode.scheduler`), search (`ids`), another search where
-the first one failed (`retries`), text, and back to its place. A line's translation does not depend
-on the lines beside it: on a CPU text and scores are the same bit for bit for any batch size and any
-order.
+The steps for a line (`course`): sentences, chunks of their ids (`lines`), batches of similar length
+within a budget of tokens (`dragoman.decode.scheduler`), search (`ids`), another search if the first
+one failed (`retries`), and text in its place. A line's translation does not depend on other lines:
+on a CPU, text and scores are bit-identical for any batch size and any order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,19 +43,19 @@ from dragoman.text.placeholders import placeholder_ids
 from dragoman.text.tokenizer import Tokenizer
 
 LONGEST_PAIR = 8192
-"""Tokens of a pair beyond which scoring, which cannot split, would need too much memory."""
+"""Maximum number of tokens of a pair in scoring, which cannot split; more need too much memory."""
 
 
 class Translator(Answering[Decoding, Translation]):
     """A model and its tokenizers: text to text.
 
-    On a CPU it decodes with the weights that the model had when this was made: whoever trains makes
-    another one. The model may be in training, in another thread too (its mode never changes), and
-    on any device, where it stays. `options` are what a call uses unless told otherwise.
+    On a CPU it decodes with the weights that the model had when the translator was created; after
+    training, create another one. The model may be in training, also in another thread (its mode
+    never changes), and stays on its device. `options` are the defaults of a call.
     """
 
     _pair: LangCodes = (None, None)
-    """The languages of a model of one pair, where its folder names them."""
+    """The languages of a model of one pair, if its folder names them."""
 
     def __init__(  # noqa: PLR0913 -- all that a folder has
         self,
@@ -70,7 +69,7 @@ class Translator(Answering[Decoding, Translation]):
         languages: Languages | None = None,
         alignment: Sequence[int] | None = None,
     ) -> None:
-        """`shortlist` returns what the option of that name searches in."""
+        """`shortlist` returns the shortlist for the option of that name."""
         held = Held.of(model, precision) if isinstance(model, EncoderDecoder) else model
         check_vocabulary("source", src_tokenizer, held.shape.src_embedding.weight)
         check_vocabulary("target", tgt_tokenizer, held.shape.output.weight)
@@ -101,7 +100,7 @@ class Translator(Answering[Decoding, Translation]):
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
-        """Make one of a folder that was read. Raises InputError unless its model translates."""
+        """Create a translator from a folder. Raises InputError unless its model translates."""
         made = cls(
             Held.read(folder, EncoderDecoder, precision),
             *folder.tokenizers,
@@ -116,26 +115,26 @@ class Translator(Answering[Decoding, Translation]):
 
     @property
     def scheduler(self) -> Scheduler[Any, Any]:
-        """What computes the translations of all callers, also of others made by `between`."""
+        """Computes the translations of all callers, also of translators from `between`."""
         return self._scheduler
 
     @property
     def specials(self) -> Specials:
-        """The ids around sources and targets, for the languages that were chosen."""
+        """The ids around sources and targets for the chosen languages."""
         return self._ids.specials
 
     @property
     def is_multilingual(self) -> bool:
-        """Whether `between` chooses from its languages."""
+        """Whether `between` can choose languages."""
         return self._languages is not None
 
     def between(self, src_lang: str | None = None, tgt_lang: str | None = None) -> Self:
-        """Return a translator from one language to another, of the same model.
+        """Return a translator of the same model, from one language to another.
 
-        A code may be written in any usual form (`zh`, `zh-CN`, `zho_Hans`).
-        Raises InputError, with the nearest code, for a language that the model does not have, or
-        where it needs one that is not given. Both None change nothing, nor do the two of a model
-        of one pair.
+        Codes may be written in any usual form (`zh`, `zh-CN`, `zho_Hans`). Raises InputError, with
+        the nearest code, for a language that the model does not have, or if it needs one that is
+        not given. Nothing changes if both are None, or are the two languages of a model of one
+        pair.
         """
         if src_lang is None and tgt_lang is None:
             return self
@@ -158,8 +157,10 @@ class Translator(Answering[Decoding, Translation]):
         return bound
 
     def remembering(self, memory: Mapping[str, str]) -> Self:
-        """Return one that takes over the translations of lines that a memory has, letter for letter
-        but for white space; they have the flag "memory". A line with a prefix is translated.
+        """Return a translator that reuses the translations of lines in a memory.
+
+        They are copied letter for letter except for white space, and have the flag "memory". A line
+        with a prefix is translated.
         """
         if not hasattr(memory, "get"):
             raise TypeError(f"The memory is {memory!r:.40}; give a mapping of lines.")
@@ -168,7 +169,7 @@ class Translator(Answering[Decoding, Translation]):
         return other
 
     def aligning(self) -> Self:
-        """Return one that finds alignments while it translates, not by reading once more."""
+        """Return a translator that aligns while it translates, without another pass."""
         other = copy(self)
         other._ids = replace(self._ids, aligns=True)  # noqa: SLF001 -- the same class
         return other
@@ -176,7 +177,7 @@ class Translator(Answering[Decoding, Translation]):
     def ensemble(self, *others: "Translator") -> Self:
         """Return a translator that decodes by the mean of the probabilities of all these models.
 
-        Options and alignments are this one's. Raises InputError unless all have the same
+        Options and alignments are those of this one. Raises InputError unless all have the same
         tokenizers and the same number of rows for them, and are on the same device.
         """
         own = self._ids
@@ -239,16 +240,16 @@ class Translator(Answering[Decoding, Translation]):
         max_batch_tokens: int | None = None,
         options: Decoding | None = None,
     ) -> Translation | list[Translation]:
-        """Translate a line, or any number of lines: as many results, in their order.
+        """Translate a line, or any number of lines: one result for each, in order.
 
-        What is given by name goes before `options`, and these before `self.options`. An empty
-        line stays one; a line of more than `max_src_tokens`, or of more than the model has
-        learned positions for, is translated in chunks. `prefix` is what the translation of the
-        line begins with (its first sentence, where it is split), one for each line; an empty one
-        forces nothing. Scores are those of the rest, given the prefix. `terms` of a result says
-        what became of the terms of the `glossary`, or of a mapping from sources to targets. `kept`
-        has the places (start, end) of the line, in characters, whose text is copied letter for
-        letter; a list of them for each line.
+        Keyword arguments take precedence over `options`, and these over `self.options`. An empty
+        line stays empty; a line of more than `max_src_tokens`, or of more than the model has
+        learned positions for, is translated in chunks. `prefix` is the beginning of the translation
+        of the line (of its first sentence, if it is split), one for each line; an empty one forces
+        nothing. Scores are those of the rest, given the prefix. `terms` of a result contains the
+        outcome of each term of the `glossary`, which may be a mapping from sources to targets.
+        `kept` contains the spans (start, end) of the line, in characters, whose text is copied
+        letter for letter; a list of them for each line.
         """
         given = {"beam_size": beam_size, "n_best": n_best, "length_penalty": length_penalty}
         given |= {"max_batch_tokens": max_batch_tokens}
@@ -270,9 +271,9 @@ class Translator(Answering[Decoding, Translation]):
         glossary: Glossary | Mapping[str, str] | None = None,
         kept: Iterable[Kept] | None = None,
     ) -> Request[Translation]:
-        """Ask for translations: they come as they are finished, and can be withdrawn.
+        """Request translations, which arrive as they are finished and can be withdrawn.
 
-        The rest is as in `stream`.
+        The other arguments are those of `stream`.
         """
         chosen = merged(options or Decoding(), self.options)
         begun = None if prefixes is None else as_texts(several(prefixes))
@@ -290,11 +291,10 @@ class Translator(Answering[Decoding, Translation]):
         kept: Iterable[Kept] | None = None,
         window: int = 4096,
     ) -> Iterator[Translation]:
-        """Translate without end: lines are taken in windows, so memory is bounded.
+        """Translate any number of lines, in windows so that memory is bounded.
 
-        `prefixes` has what each translation begins with, and `kept` what is copied of each line, as
-        `translate` has them. Raises InputError as soon as one has fewer than there are lines, and
-        at the end if there are more prefixes.
+        `prefixes` and `kept` are as in `translate`, one for each line. Raises InputError as soon as
+        one has fewer than there are lines, and at the end if there are more prefixes.
         """
         chosen = merged(options or Decoding(), self.options)
         begun = None if prefixes is None else iter(several(prefixes))
@@ -310,11 +310,11 @@ class Translator(Answering[Decoding, Translation]):
             raise InputError("There are more prefixes than lines; give one for each line.")
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
-        """What the model thinks of given translations: pairs of source and target, in order.
+        """Score given translations: pairs of source and target, in order.
 
-        A pair with an empty side, or one that cannot be encoded, is flagged. The same probabilities
-        as in translating: what decoding never writes has none here. A translator in int8 scores in
-        float32.
+        A pair with an empty side, or one that cannot be encoded, is flagged. Probabilities are the
+        same as in translating: ids that decoding never writes have probability 0. A translator in
+        int8 scores in float32.
         """
         pairs = as_pairs(pairs)
         encoded = [
@@ -324,7 +324,7 @@ class Translator(Answering[Decoding, Translation]):
         return score_each(zip(*encoded, strict=True), self.score_ids, least=0)
 
     def score_ids(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
-        """The same for pairs of ids, both without bos and eos."""
+        """Score pairs of ids, both without bos and eos."""
         if self._languages is not None:
             self._languages.check_chosen()
         for src, tgt in pairs:
@@ -338,7 +338,7 @@ class Translator(Answering[Decoding, Translation]):
         return [*self.scheduler.submit([self._score(*pair) for pair in pairs]).in_order()]
 
     def watch(self, src: Ids, options: Decoding, strategy: Strategy) -> list[Hypothesis]:
-        """The n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
+        """Return the n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
         if self._languages is not None:
             self._languages.check_chosen()
         options = for_ids(options, self._forbid)
@@ -355,7 +355,7 @@ class Translator(Answering[Decoding, Translation]):
         glossary: Glossary | Mapping[str, str] | None = None,
         kept: Sequence[Kept] | None = None,
     ) -> list[Course[Source, list[Hypothesis], Translation]]:
-        """How each line is translated, given all options; the rest as `translate` has it."""
+        """Return the course of each line, given all options; the rest is as in `translate`."""
         check_sampling(options)
         if self._languages is not None:
             self._languages.check_chosen()
