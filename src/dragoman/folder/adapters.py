@@ -1,7 +1,7 @@
-"""Adapters as the `peft` library keeps them: `adapter_config.json`, `adapter_model.safetensors`.
+"""Adapters in the format of the `peft` library: `adapter_config.json`, `adapter_model.safetensors`.
 
-Tensors have the names of the model in transformers, where it is from there, so that `peft` loads
-what is written here; those of a model of our own have our names, with `k_proj` and `v_proj`.
+For a model from transformers, tensors have their names there, so that `peft` loads the files that
+are written here; for a model of our own they have our names, with `k_proj` and `v_proj`.
 """
 
 import json
@@ -31,30 +31,30 @@ from dragoman.models.lora import Adapted, LoraConfig, targets
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
-"""What peft puts before the names of a model."""
+"""Prefix that peft adds to a model's parameter names."""
 LARGEST = 1e6
-"""Above any alpha that is of use."""
+"""Largest absolute alpha that is accepted; larger than any useful one."""
 BASE = "base_sha256"
-"""Key of the hash of the adapted weights, in the metadata of the tensors: peft ignores it."""
+"""Metadata key for the hash of the adapted weights; peft ignores it."""
 HARMLESS = (
     "alpha_pattern auto_mapping base_model_name_or_path eva_config exclude_modules inference_mode "
     "init_lora_weights layers_pattern layers_to_transform lora_alpha lora_dropout megatron_core "
     "peft_type peft_version qalora_group_size r rank_pattern revision runtime_config "
     "target_modules task_type use_rslora"
 )
-"""Keys of peft's config that are read, or that do not change what stored adapters compute."""
+"""Keys of peft's config that are read or do not change what stored adapters compute."""
 OFF: tuple[object, ...] = (None, False, "none", "", [], {})
-"""Values that switch off what a key sets."""
+"""Values that disable a setting."""
 PLAIN_INITS = (None, True, False, "gaussian", "orthogonal", "eva")
-"""Values of `init_lora_weights` that leave the weights of the base as they were."""
+"""Values of `init_lora_weights` that leave the base weights unchanged."""
 
 
 def save_adapter(
     run: Path, model: nn.Module, config: FolderConfig, lora: LoraConfig, base: Path
 ) -> None:
-    """Write a model's adapters beside it, in the folder `adapter`; `base` is what they adapt.
+    """Write a model's adapters to the folder `adapter` next to it; `base` is the adapted model.
 
-    Raises InputError for a family where an adapter of ours has no equivalent (GPT-2 has one matrix
+    Raises InputError for a family in which our adapters have no equivalent (GPT-2 has one matrix
     for queries, keys and values).
     """
     names = _names_there(model, config)
@@ -89,9 +89,9 @@ def save_adapter(
 
 
 def base_of(folder: Path) -> Path | None:
-    """Return the folder of what the adapters in `folder` adapt; None for a model folder.
+    """Return the folder of the model that the adapters in `folder` adapt; None for a model folder.
 
-    Raises InputError where it is not on this machine.
+    Raises InputError if it does not exist.
     """
     if (folder / "config.json").exists() or not (folder / CONFIG).is_file():
         return None
@@ -106,7 +106,7 @@ def base_of(folder: Path) -> Path | None:
 
 
 def warn_of_adapter(folder: Path) -> None:
-    """Warn of adapters in a folder whose weights are used as they are: they may be merged."""
+    """Warn about adapters next to full weights: they are not applied, as they may be merged."""
     if (folder / CONFIG).is_file():
         warnings.warn(
             f"{folder} has whole weights, which are used without the adapters beside them; to add "
@@ -120,8 +120,8 @@ def warn_of_adapter(folder: Path) -> None:
 def merge_adapter(folder: Path, model: nn.Module, config: FolderConfig) -> None:
     """Add the adapters in `folder` to the weights of the model that they adapt.
 
-    Raises InputError for adapters of another kind than LoRA (rsLoRA and other ranks and scales of
-    single matrices included), that are incomplete or not finite, and for those of another base.
+    Supports LoRA, including rsLoRA and per-matrix ranks and scales. Raises InputError for other
+    kinds of adapters, for incomplete or non-finite ones, and for those of another base.
     """
     ranks, factor = _scaling(folder / CONFIG, read_object(folder / CONFIG))
     file = folder / WEIGHTS
@@ -152,7 +152,7 @@ def merge_adapter(folder: Path, model: nn.Module, config: FolderConfig) -> None:
 def _pairs(
     file: Path, tensors: Mapping[str, torch.Tensor], names: Mapping[str, str]
 ) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """The adapters A and B by our names. Raises InputError where they are not whole or not ours."""
+    """Return A and B by our names. Raises InputError if they are incomplete, NaN or unknown."""
     left, pairs = dict(tensors), dict[str, tuple[torch.Tensor, torch.Tensor]]()
     for ours, theirs in names.items():
         found = [left.pop(f"{theirs}.lora_{letter}.weight", None) for letter in ("A", "B")]
@@ -185,11 +185,11 @@ def _pairs(
 def _scaling(
     file: Path, hf: Mapping[str, Any]
 ) -> tuple[tuple[int, ...], Callable[[str, int], float]]:
-    """Read peft's config: the ranks, and what the adapters of a matrix by a rank are scaled by.
+    """Read the ranks and the scale, a function of a matrix's name and rank, from peft's config.
 
-    That is alpha over the rank, or over its root (rsLoRA, Kalajdzievski, 2023); of several alphas
-    of single matrices, which are given by the ends of their names, the first counts. Raises
-    InputError for what is not supported.
+    The scale is alpha over the rank, or over its root (rsLoRA, Kalajdzievski, 2023). A per-matrix
+    alpha applies to all names with the given ending; the first match wins. Raises InputError for
+    unsupported settings.
     """
     known = HARMLESS.split()
     wrong = {k: value for k, value in hf.items() if k not in known and value not in OFF}
@@ -225,7 +225,7 @@ def _scaling(
 
 
 def _digest(model: nn.Module, paths: Iterable[str]) -> str:
-    """SHA-256 of the weights of these modules in fp32, as they are before adapters are merged."""
+    """Return the SHA-256 of these modules' weights in fp32; call it before adapters are merged."""
     digest = sha256()
     for path in sorted(paths):
         weight = model.get_parameter(f"{path}.weight").detach().float().cpu().contiguous()
@@ -235,7 +235,7 @@ def _digest(model: nn.Module, paths: Iterable[str]) -> str:
 
 
 def _names_there(model: nn.Module, config: FolderConfig) -> dict[str, str]:
-    """Our names of what can have an adapter, and those that the model has elsewhere."""
+    """Map our names of adaptable matrices to the names that the model has in peft's files."""
     ours = targets(model)
     if config.published is None:
         return {name: name for name in ours}
@@ -245,7 +245,7 @@ def _names_there(model: nn.Module, config: FolderConfig) -> dict[str, str]:
     for name, (path, at, parts) in ours.items():
         rule = look_up(family.modules, f"{path}.weight")
         found = rule.names
-        if rule.one_suffices:  # T5's first matrix has another name where it is gated
+        if rule.one_suffices:  # T5's first matrix has another name if gated
             found = (found[-1] if config.model.gated else found[0],)
         if len(found) != parts:
             raise InputError(

@@ -1,9 +1,9 @@
-"""The format of a model folder: what `config.json` holds, the files beside it, and saving them.
+"""The format of a model folder: the contents of `config.json`, the other files, and saving them.
 
-Saving writes beside the old files, syncs, and then renames. A process killed or a power failure in
-between leaves the old weights or the new ones: the config comes first, and knows both. Where the
-architecture or the tokenizers change, or the weights are in 8 bits now or were before, it comes
-last, and rejects files that are not its own.
+Saving writes next to the old files, syncs, and then renames. After a kill or a power failure in
+between, either the old or the new weights are there: the config is replaced first, with the hashes
+of both. If the architecture, the tokenizers or the precision (8 bits) change, the config is
+replaced last, and rejects files that are not its own.
 """
 
 import hashlib
@@ -34,17 +34,17 @@ from dragoman.version import __version__
 T = TypeVar("T")
 
 FORMAT, IN_EIGHT_BITS, PUBLISHED = 2, 3, 4
-"""The numbers of the format written here: with weights in fp32, with matrices rounded to 8 bits,
-and with tokenizers of another library; they grow when an older dragoman could not read it."""
+"""Format numbers written here: weights in fp32, matrices rounded to 8 bits, and tokenizers of
+another library. They increase when an older dragoman cannot read the result."""
 AS_IT_IS = 0
-"""Stands for the format of a folder of Hugging Face that is read as it is."""
+"""Format number of an unconverted Hugging Face folder."""
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 ORIGIN = "huggingface"
-"""The part of a folder with the files of the library that a model came from."""
+"""Subfolder for the files of the library that a model came from."""
 PARTS = (CONFIG, WEIGHTS, CARD, JOINT, SRC, TGT)
-"""The files that a folder consists of."""
+"""The files of a model folder."""
 UNFINISHED = ".saving"
 
 # ---------------------------------------------------------------- defaults
@@ -60,7 +60,7 @@ TRANSLATION = Decoding(
         )
     }
 )
-"""What the folder of a translator says, unless its recipe says otherwise."""
+"""Decoding defaults of a translator's folder, unless its recipe changes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class ChatTemplate:
     """Special token before what the model answers."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for roles with the same token."""
+        """Raise InputError if both roles have the same token."""
         if self.user == self.assistant:
             raise InputError(f"user and assistant are both {self.user}; give each its own token")
 
@@ -93,7 +93,7 @@ class GenerationDefaults(Decoding):
 GENERATION = GenerationDefaults(
     context=None, max_tokens=256, count_prompt=False, temperature=GENERATING.temperature
 )
-"""What the folder of a generator says, unless its recipe says otherwise."""
+"""Generation defaults of a generator's folder, unless its recipe changes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +108,15 @@ class ReadingDefaults:
     """Whether a tag I-X may begin a span, as in IOB1: each word then has its most probable tag."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a value that no call could use."""
+        """Raise InputError for a value out of its range."""
         check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PublishedDefaults(Decoding):
-    """What a model of another library needs beside all that ours have.
+    """Additional settings of a model from another library.
 
-    Its tokenizers are read from the files of that library, and it is decoded as its publisher says.
+    Its tokenizers are read from that library's files, and decoding follows its publisher.
     """
 
     family: str
@@ -130,9 +130,9 @@ class PublishedDefaults(Decoding):
     forced_end: bool = False
     """Whether the last token that the length limit allows is always the end."""
     ends: tuple[int, ...] = ()
-    """Ids that end a text of a decoder alone, where they are not the tokenizer's eos alone."""
+    """Ids that end a decoder-only model's text, if not just the tokenizer's eos."""
     probe: tuple[float, ...] = ()
-    """Some logits of the publisher's weights; empty for others, and where none were compared."""
+    """Some logits of the publisher's weights; empty for other weights, or if none were compared."""
 
 
 # ---------------------------------------------------------------- config.json
@@ -140,62 +140,62 @@ class PublishedDefaults(Decoding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderConfig:
-    """What `config.json` holds."""
+    """The contents of `config.json`."""
 
     format: int = FORMAT
     """The format of the folder."""
     dragoman: str = __version__
-    """The version that wrote it."""
+    """The version of dragoman that wrote it."""
     model: ModelConfig
     """The architecture; its `kind` is the folder's kind."""
     decoding: Decoding = field(default_factory=Decoding)
-    """How to decode."""
+    """Decoding defaults."""
     generation: GenerationDefaults | None = None
-    """How to generate, where the model is decoder-only."""
+    """Generation defaults, if the model is decoder-only."""
     reading: ReadingDefaults | None = None
-    """How to read, where the model is encoder-only."""
+    """Reading defaults, if the model is encoder-only."""
     alignment: tuple[int, ...] | None = None
-    """The layer and the head of the decoder whose attention to the source aligns words, and 1 where
-    a token is aligned by the step that reads it, not by that which writes it. Where none is known
-    the mean over the heads of the last layer does."""
+    """The decoder layer and head whose attention to the source aligns words, and optionally 1 if a
+    token is aligned by the step that reads it instead of the one that writes it. By default, the
+    mean over the heads of the last layer is used."""
     published: PublishedDefaults | None = None
-    """What a model of another library needs beside; None for one that dragoman trained."""
+    """Additional settings of a model from another library; None if dragoman trained it."""
     src_lang: str | None = None
-    """The source language, where known."""
+    """The source language, if known."""
     tgt_lang: str | None = None
-    """The target language, where known."""
+    """The target language, if known."""
     directions: tuple[tuple[str, str], ...] = ()
-    """The directions that a model of several languages was trained in; none of one pair."""
+    """The directions that a multilingual model was trained in; empty for a single pair."""
     task: str | None = None
-    """The module of a task from outside the package; of the others the model tells."""
+    """The module of a task from outside the package; built-in tasks follow from the model."""
     tokenizers: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of each tokenizer file that the weights were trained with, and of all other files of
+    """SHA-256 of each tokenizer file that the weights were trained with, and of all other files in
     `huggingface/`; saving fills it in."""
     weights_sha256: str | None = None
     """Hash of the weights; saving fills it in. Format 1 has none."""
     replaced_sha256: str | None = None
-    """Hash of the weights that these replace; the folder may hold them if saving is killed."""
+    """Hash of the previous weights, which the folder may still contain if saving was killed."""
     model_sha256: str | None = None
     """Hash of the section `model`; saving fills it in. Format 1 has none."""
 
     @property
     def as_it_is(self) -> bool:
-        """Whether the folder is another library's, read as it is."""
+        """Whether the folder is another library's, unconverted."""
         return self.format == AS_IT_IS
 
     @property
     def translating(self) -> Decoding:
-        """The options of translating, over the defaults."""
+        """The folder's translation options, merged over the defaults."""
         return merged(self.decoding, TRANSLATING)
 
     @property
     def generating(self) -> Decoding:
-        """The folder's options of generating, over the defaults."""
+        """The folder's generation options, merged over the defaults."""
         return merged(self.generation or Decoding(), GENERATING)
 
 
 def own_config(path: Path, data: Mapping[str, Any]) -> FolderConfig:
-    """The config that a `config.json` of ours holds, after checking it. Raises InputError."""
+    """Parse and check a `config.json` of ours. Raises InputError if it is invalid."""
     if isinstance(number := data.get("format"), int) and number > PUBLISHED:
         raise InputError(
             f"{path} has format {number}, made by a newer dragoman "
@@ -225,25 +225,25 @@ def _is_head(places: Sequence[int], layers: int, heads: int) -> bool:
 
 
 class Saves(Protocol):
-    """What can write itself to a file: a tokenizer."""
+    """An object that can write itself to a file, such as a tokenizer."""
 
     def save(self, path: Path) -> None:
         """Write to `path`."""
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def digest_of(section: Mapping[str, Any]) -> str:
-    """SHA-256 of a section of the config, however it is indented and its keys are ordered."""
+    """Return the SHA-256 of a section of the config, regardless of indentation and key order."""
     return hashlib.sha256(json.dumps(section, sort_keys=True).encode()).hexdigest()
 
 
 def as_saved(config: FolderConfig) -> dict[str, Any]:
-    """What `config.json` holds of a config; what only some have is left out where there is none."""
+    """Return the contents of `config.json` for a config, without optional keys that are empty."""
     plain: dict[str, Any] = to_plain(config)
     for name in ("task", "published", "alignment", "directions"):
         if not plain[name]:
@@ -252,9 +252,9 @@ def as_saved(config: FolderConfig) -> dict[str, Any]:
 
 
 def record_alignment(folder: Path, head: Sequence[int] | None) -> None:
-    """Write what aligns words into the config of a folder of ours, and nothing else.
+    """Write only the alignment head into the config of a folder of ours; None removes it.
 
-    Raises DragomanError when writing fails; the config is then as it was.
+    Raises DragomanError if writing fails; the config is then unchanged.
     """
     data = read_object(folder / CONFIG)
     own_config(folder / CONFIG, data)
@@ -268,7 +268,7 @@ def record_alignment(folder: Path, head: Sequence[int] | None) -> None:
 
 
 def names_of(tokenizers: tuple[T, T]) -> dict[str, T]:
-    """The tokenizers of source and target by the names of their files: one where they are one."""
+    """Return the source and target tokenizers by file name; a shared one once."""
     src, tgt = tokenizers
     return {JOINT: src} if src is tgt else {SRC: src, TGT: tgt}
 
@@ -287,13 +287,13 @@ def save_model(
 ) -> FolderConfig:
     """Write a model folder and return its config.
 
-    Meanwhile, or after saving was killed, a reader finds the old model or the new one if both have
-    the same architecture, tokenizers and format; else possibly a folder that is rejected.
-    `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
-    same object twice when they are one, or files by their names; `card` is the text of `README.md`;
-    `eight_bits` rounds the matrices, to a quarter of the size. Raises InputError where no folder
-    can be, DragomanError when writing fails (a full disk): the older model, if there is one, is
-    then as it was, and nothing half-written stays.
+    During saving, or after it was killed, a reader finds the old or the new model if both have the
+    same architecture, tokenizers and format; otherwise the folder may be rejected.
+    `weights` is the model or its state dict; `tokenizers` are those of source and target, the same
+    object twice if shared, or files by name; `card` is the text of `README.md`; `eight_bits` rounds
+    the matrices, to a quarter of the size. Raises InputError if the folder cannot be created, and
+    DragomanError if writing fails (a full disk); an older model is then unchanged, and no partial
+    files remain.
     """
     names = dict(tokenizers if isinstance(tokenizers, Mapping) else names_of(tokenizers))
     number = IN_EIGHT_BITS if eight_bits else FORMAT if config.published is None else PUBLISHED
@@ -316,10 +316,10 @@ def save_model(
         config = replace(config, replaced_sha256=_replaced(folder, config))
         text = json.dumps(as_saved(config), indent=2, sort_keys=True, ensure_ascii=False)
         (staged / CONFIG).write_text(text + "\n", encoding="utf-8")
-        (staged / WEIGHTS).chmod((staged / CONFIG).stat().st_mode)  # the library makes it private
+        (staged / WEIGHTS).chmod((staged / CONFIG).stat().st_mode)  # safetensors makes it private
         if card is not None:
             (staged / CARD).write_text(card, encoding="utf-8")
-        sync(staged)  # a disk may say only now that it is full
+        sync(staged)  # a full disk may be reported only now
         order = [WEIGHTS, CONFIG] if config.replaced_sha256 is None else [CONFIG, WEIGHTS]
         for name in [*names, *([CARD] if card is not None else []), *order]:
             rename_durably(staged / name, folder / name)
@@ -330,7 +330,7 @@ def save_model(
 
 @contextmanager
 def _staging(folder: Path) -> Iterator[Path]:
-    """A folder inside `folder` to write to; it is gone afterwards, and all its errors are ours."""
+    """Yield a temporary folder inside `folder`, removed afterwards; its errors become ours."""
     new = not folder.exists()
     staged = folder / UNFINISHED
     try:
@@ -355,7 +355,7 @@ def _staging(folder: Path) -> Iterator[Path]:
 
 
 def _stored_once(weights: Model | Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """The weights in fp32 on the CPU, each under its first name: a tied matrix has several."""
+    """Return the weights in fp32 on the CPU, each under its first name: tied ones have several."""
     state = weights if isinstance(weights, Mapping) else weights.state_dict()
     first = {name for name, _ in build_on_meta(config).named_parameters()}
     return {
@@ -366,7 +366,7 @@ def _stored_once(weights: Model | Mapping[str, Tensor], config: ModelConfig) -> 
 
 
 def _replaced(folder: Path, config: FolderConfig) -> str | None:
-    """The hash of the weights in a folder, if they fit the config: those of an earlier save."""
+    """Return the hash of the weights of an earlier save in a folder, if they fit the config."""
     try:
         old = own_config(folder / CONFIG, read_object(folder / CONFIG))
     except InputError:

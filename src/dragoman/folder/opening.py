@@ -1,4 +1,4 @@
-"""A folder of a model, opened once: its config, its tokenizers, and its weights on demand."""
+"""A model folder, opened once: its config, its tokenizers, and its weights on demand."""
 
 import math
 import re
@@ -47,25 +47,25 @@ from dragoman.text.tokenizer import Tokenizer
 
 Made = TypeVar("Made")
 Tokenizers = tuple[Tokenizer, Tokenizer]
-"""Of source and target: one object twice where they are one."""
+"""Those of source and target: the same object twice if shared."""
 DTYPES = {1: ("F32", "F16", "BF16", "F64"), IN_EIGHT_BITS: ("F32", "I8")}
-"""Of the weights in each format; fp32 alone in others."""
+"""Dtypes of the weights by format; other formats have only fp32."""
 
 
 class Lender:
-    """Gives parameters of a model without memory their numbers, as long as it is asked to."""
+    """Temporarily fills parameters of a model on the meta device with their values."""
 
     def __init__(
         self, model: Model, read: Callable[[Collection[str]], Iterable[tuple[str, Tensor]]]
     ) -> None:
-        """`read` yields weights by their names."""
+        """`read` yields the named weights, with their names."""
         self._empty = dict(model.named_parameters())
         self._names = {id(each): name for name, each in self._empty.items()}
         self._read = read
 
     @contextmanager
     def __call__(self, parameters: Iterable[nn.Parameter]) -> Iterator[None]:
-        """Lend parameters their numbers; what is taken of them stays."""
+        """Fill parameters with their values within the context; derived tensors remain valid."""
         empty = {self._names[id(each)]: each for each in parameters}
         lent = {name: nn.Parameter(weight) for name, weight in self._read(empty.keys())}
         for name, weight in lent.items():
@@ -77,39 +77,39 @@ class Lender:
                 torch.utils.swap_tensors(empty[name], weight)
 
     def give(self) -> None:
-        """Give all parameters their numbers for good, one after another."""
+        """Fill all parameters with their values permanently, one after another."""
         for name, weight in self._read(self._empty.keys()):
             torch.utils.swap_tensors(self._empty[name], nn.Parameter(weight))  # keeps ties
 
 
 @dataclass(kw_only=True, eq=False)
 class ModelFolder:
-    """A model folder, whichever library wrote it; what is read of it is kept."""
+    """A model folder written by any supported library; its parts are read once and cached."""
 
     path: Path
-    """Where the model is; of adapters, what they adapt."""
+    """The folder of the model; for adapters, of the model that they adapt."""
     config: FolderConfig
-    """What it says, of another library's what ours would say. The weights may know better, and
-    another process may save a model meanwhile: it is then changed by `load`."""
+    """Its config; for another library's folder, the equivalent one. `load` updates it if the
+    weights contradict it, or if another process has saved a model meanwhile."""
     adapters: Path | None = None
     """The folder of peft's adapters, which are added to the weights."""
     device: torch.device = field(default_factory=partial(torch.device, "cpu"))
-    """Where its model is put."""
+    """The device of `model`."""
     as_published: bool = False
-    """Whether to answer only as the publisher's class does: a line is one text, searched once."""
+    """Whether to decode exactly as the publisher's class: a line is one text, searched once."""
 
     def __str__(self) -> str:
-        """The folder that was asked for."""
+        """Return the path of the folder that was opened."""
         return str(self.adapters or self.path)
 
     @property
     def origin(self) -> Path:
-        """Where the files of another library are: in the folder itself, or in a part of ours."""
+        """The folder of another library's files: this folder, or a subfolder of ours."""
         return self.path if self.config.as_it_is else self.path / ORIGIN
 
     @cached_property
     def hf(self) -> HF:
-        """What the publisher's `config.json` holds."""
+        """The contents of the publisher's `config.json`."""
         return read_hf(self.origin)
 
     @cached_property
@@ -123,16 +123,16 @@ class ModelFolder:
 
     @property
     def src_tokenizer(self) -> Tokenizer:
-        """The tokenizer of what the model reads."""
+        """The tokenizer for the model's input."""
         return self.tokenizers[0]
 
     @property
     def tgt_tokenizer(self) -> Tokenizer:
-        """The tokenizer of what the model writes: the same object where there is one."""
+        """The tokenizer for the model's output: the same object if shared."""
         return self.tokenizers[1]
 
     def tokenizer_paths(self) -> tuple[Path, Path]:
-        """The tokenizer files of source and target, after checking that they are the right ones."""
+        """Check the hashes of the tokenizer files and return those of source and target."""
         folder, config = self.path, self.config
         names = sorted(config.tokenizers)
         known = names in ([JOINT], [SRC, TGT])
@@ -164,17 +164,17 @@ class ModelFolder:
 
     @cached_property
     def model(self) -> Model:
-        """The model on its device, loaded when it is first asked for."""
+        """The model on its device, loaded on first access."""
         return self.load().to(self.device)
 
-    @torch.inference_mode(mode=False)  # also within inference: parameters that can be trained
+    @torch.inference_mode(mode=False)  # trainable parameters, even under inference mode
     def load(self) -> Model:
-        """Read the weights: a model of its own in evaluation mode, on the CPU, adapters merged.
+        """Read the weights into a new model in evaluation mode, on the CPU, with adapters merged.
 
-        Raises InputError, with one sentence, for a file that is damaged, weights that are missing,
-        left over, of another shape or not finite, and weights or a tokenizer that are not those the
-        config was saved with. Warns where an older dragoman wrote no hash of the weights, and of
-        settings and adapters that are not applied.
+        Raises InputError, with one sentence, for a damaged file, for weights that are missing,
+        unexpected, of another shape or not finite, and for weights or a tokenizer other than those
+        that the config was saved with. Warns if an older dragoman wrote no hash of the weights, and
+        about settings and adapters that are not applied.
         """
 
         def whole(model: Model, lend: Lender) -> Model:
@@ -188,20 +188,21 @@ class ModelFolder:
 
     @property
     def lends(self) -> bool:
-        """Whether lending saves memory: the weights are in safetensors, and without adapters."""
+        """Whether lending saves memory: weights in safetensors, and no adapters."""
         return self.adapters is None and any(self.path.glob("model*.safetensors"))
 
     def lend_to(self, make: Callable[[Model, Lender], Made]) -> Made:
-        """Return what is made of a model without memory whose parameters are lent their numbers.
+        """Call `make` with a model on the meta device and a lender of its weights.
 
-        A file is mapped as long as some are lent: no more of it is in memory at a time. Raises and
-        warns as `load`, but of what is not applied only if something was made.
+        A file is mapped only while some of its weights are lent, so no more than those are in
+        memory. Raises and warns as `load` does, but about settings and adapters that are not
+        applied only if `make` returns something.
         """
         if not self.config.as_it_is:
             made = self._lend_ours(make)
         else:
             hf, stored = read_checkpoint(self.path, self.hf)
-            if hf != self.hf:  # the weights may say more of the config than it says itself
+            if hf != self.hf:  # the weights may correct the config
                 self.hf, self.config = hf, read_foreign_config(self.path, hf)
             model, config = empty_foreign(self.path, hf, len(stored))
             once = [stored]
@@ -218,7 +219,7 @@ class ModelFolder:
         return made
 
     def _lend_ours(self, make: Callable[[Model, Lender], Made]) -> Made:
-        """Lend from a folder of ours, and start over if another process saves it meanwhile."""
+        """Lend from a folder of ours; start over if another process saves to it meanwhile."""
         path, file = self.path / WEIGHTS, self.path / CONFIG
         while True:
             found, config = _identity(path), self.config
@@ -228,7 +229,7 @@ class ModelFolder:
                     dtypes = DTYPES.get(config.format, ("F32",))
                     model = build_empty(path, config.model, dtypes).eval()
                     made = make(model, Lender(model, partial(_our_weights, path, check)))
-                if _identity(path) == found:  # else parts may be of two saves
+                if _identity(path) == found:  # otherwise the parts may come from two saves
                     break
             except InputError:
                 self.config = own_config(file, read_object(file))
@@ -246,11 +247,11 @@ class ModelFolder:
 
 
 def open_folder(path: str | Path) -> ModelFolder:
-    """Open a folder: of ours, of Hugging Face, Marian's own, or adapters of a model that is here.
+    """Open a folder of ours, of Hugging Face, of Marian, or of adapters to a local model.
 
-    No weight is read. Raises InputError, with one sentence, for a folder that is missing or
-    unfinished, a newer format, and a config that is damaged or of a model that we do not have;
-    TypeError for what is not a path.
+    No weights are read. Raises InputError, with one sentence, for a folder that is missing or
+    unfinished, a newer format, and a config that is damaged or of an unsupported model; TypeError
+    if `path` is not a path.
     """
     if not isinstance(path, str | PathLike):
         raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
@@ -278,27 +279,27 @@ def open_folder(path: str | Path) -> ModelFolder:
 
 
 def _pad_as_texts_are(opened: ModelFolder) -> None:
-    """Tell an encoder which id pads its texts: its publisher masks what the tokenizer put there.
+    """Set an encoder's pad_id to its tokenizer's: the publisher masks the tokenizer's padding.
 
-    The config may say another: that of a BERT with the vocabulary of XLM-R has 0, which is <s>.
+    The config may have another: that of a BERT with the vocabulary of XLM-R has 0, which is <s>.
     """
     with suppress(InputError):  # raised again when a text is read
         tokenizer = opened.src_tokenizer
         pad_id, others = tokenizer.pad_id, {tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id}
-        if pad_id != opened.config.model.pad_id and pad_id not in others:  # which stand for none
+        if pad_id != opened.config.model.pad_id and pad_id not in others:  # fallbacks
             hf = {**opened.hf, "pad_token_id": pad_id}
             opened.config = read_foreign_config(opened.path, hf)
             opened.hf = hf
 
 
 def load_tokenizers(src: Path, tgt: Path) -> Tokenizers:
-    """Read the tokenizers of source and target: one object twice where both are one file."""
+    """Read the tokenizers of source and target: one object twice if both are the same file."""
     tokenizer = Tokenizer.load(src)
     return tokenizer, tokenizer if tgt == src else Tokenizer.load(tgt)
 
 
 def kept_tokenizers(folder: Path) -> Tokenizers | None:
-    """Read those that `folder` has by the names of a model folder; None where it has none."""
+    """Read the tokenizers in `folder` under the names of a model folder; None if there are none."""
     for src, tgt in ((JOINT, JOINT), (SRC, TGT)):
         if (folder / src).exists() and (folder / tgt).exists():
             return load_tokenizers(folder / src, folder / tgt)
@@ -308,9 +309,9 @@ def kept_tokenizers(folder: Path) -> Tokenizers | None:
 def _our_weights(
     path: Path, check: Callable[[], None], names: Iterable[str]
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield weights of a file, in fp32 and in memory of their own.
+    """Yield the named weights of a file, copied to fp32.
 
-    Raises InputError for NaN, or what `check` finds then.
+    Raises InputError for NaN or infinity, or the error that `check` then finds.
     """
     with reading(path) as stored:
         for name in names:
@@ -326,9 +327,9 @@ def _our_weights(
 
 @contextmanager
 def _checked(path: Path, config: FolderConfig) -> Iterator[Callable[[], None]]:
-    """Find the hash of the weights meanwhile; at the end, or by what is given, check it.
+    """Hash the weights in the background; check the hash at the end, or when the yielded is called.
 
-    Raises InputError for that of another file.
+    Raises InputError if it is that of another file.
     """
     with ThreadPoolExecutor(1) as thread:
         hashed = thread.submit(sha256_of, path)
@@ -348,7 +349,7 @@ def _checked(path: Path, config: FolderConfig) -> Iterator[Callable[[], None]]:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What differs between a file and the one that takes its place; None for no file."""
+    """Return what changes when a file is replaced: its inode and time; None if it is missing."""
     with suppress(OSError):
         found = path.stat()
         return found.st_ino, found.st_mtime_ns

@@ -1,14 +1,14 @@
-"""What a folder of Hugging Face had beside our weights, kept so that the way back is exact.
+"""The rest of a Hugging Face folder, kept next to our weights so that the way back is exact.
 
-In the model folder that is made of it, `huggingface/` holds
+In the converted model folder, `huggingface/` contains
 
-    config.json, tokenizer.json ...   its files as they were, all but the weights
+    config.json, tokenizer.json ...   its files unchanged, except the weights
     pooling.json                      of sentence-transformers, 1_Pooling/config.json there
-    tensors.json                      the name, the type and the shape of each of its tensors
-    rest.safetensors                  tensors that our weights do not give back bit for bit
+    tensors.json                      the name, dtype and shape of each of its tensors
+    rest.safetensors                  tensors that our weights do not reproduce bit for bit
 
-The last are those that no model of ours has a place for: rows of positions that are never looked
-up, a pooler without a head, digits that a sum has lost.
+The last are those that have no place in our models: unused rows of positions, a pooler without a
+head, digits lost in a sum.
 """
 
 import json
@@ -36,17 +36,17 @@ KEPT = (
     *("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
     *("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE"),
 )
-"""The files that are taken over: settings, vocabularies, the card, the licence. Others stay, as
-nothing reads them."""
+"""The files that are copied: settings, vocabularies, the card, the licence. Nothing reads the
+others."""
 POOLING, FLAT_POOLING = "1_Pooling/config.json", "pooling.json"
-"""How sentence-transformers pools: its name in a folder of theirs, and in `huggingface/`."""
+"""The pooling config of sentence-transformers: its name in their folders and in `huggingface/`."""
 LARGEST = 1 << 40
-"""Bytes of `rest.safetensors`, which may be as large as the weights."""
+"""Maximum size of `rest.safetensors` in bytes; it may be as large as the weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A file that is taken over as it is."""
+    """A file that is copied unchanged."""
 
     data: bytes
 
@@ -57,7 +57,7 @@ class Content:
 
 
 def keep_origin(opened: ModelFolder, weights: Mapping[str, Tensor]) -> dict[str, Content]:
-    """Return the files of `huggingface/` for a model folder of these weights, by their names."""
+    """Return the files of `huggingface/` for a model folder with these weights, by name."""
     folder, config = opened.path, opened.config
     if not config.as_it_is:
         return {name: Content(read_own(folder / name, LARGEST)) for name in config.tokenizers}
@@ -70,23 +70,23 @@ def keep_origin(opened: ModelFolder, weights: Mapping[str, Tensor]) -> dict[str,
     files = {name: read_own(folder / name) for name in names if (folder / name).is_file()}
     if (folder / POOLING).is_file() and not (folder / POOLING).parent.is_symlink():
         files[FLAT_POOLING] = read_own(folder / POOLING)
-    files.setdefault(CONFIG, json.dumps(hf, indent=2).encode())  # Marian's own have none
+    files.setdefault(CONFIG, json.dumps(hf, indent=2).encode())  # Marian's own folders have none
     files |= {LAYOUT: json.dumps(layout, indent=0).encode(), REST: save(rest)}
     return {f"{ORIGIN}/{name}": Content(data) for name, data in files.items()}
 
 
 def for_other_weights(config: FolderConfig) -> PublishedDefaults | None:
-    """Return what a folder says of its publisher's model, for modified weights."""
+    """Return the publisher's settings without the probe, whose logits modified weights change."""
     return None if config.published is None else replace(config.published, probe=())
 
 
 def give_back(
     folder: Path, weights: Mapping[str, Tensor], config: ModelConfig
 ) -> tuple[dict[str, Tensor], dict[str, Content]]:
-    """Return the tensors that the folder of Hugging Face had, and its other files.
+    """Return the tensors of the original Hugging Face folder, and its other files.
 
-    Those of weights that have not changed are the same bit for bit; where 16 bits would round what
-    was trained, all are float32, and the config says so. `folder` is `huggingface/`.
+    Tensors of unchanged weights are the same bit for bit. If 16 bits would round trained weights,
+    all 16-bit tensors become float32, and the config says so. `folder` is `huggingface/`.
     """
     layout, kind = read_object(folder / LAYOUT), family(hf := read_object(folder / CONFIG))
     rest = load_file(folder / REST)
@@ -113,5 +113,5 @@ def give_back(
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of one type and shape have the same bits, signs of zeros included."""
+    """Whether two tensors of the same dtype and shape have the same bits, even signs of zeros."""
     return torch.equal(*(each.contiguous().reshape(-1).view(torch.uint8) for each in (one, other)))

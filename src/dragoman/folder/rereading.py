@@ -1,4 +1,4 @@
-"""Reading more of a folder whose model answers already: it must be the folder that was read."""
+"""Reading more of a folder whose model is in use, after checking that it has not changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,15 +8,15 @@ from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder, open_folder
 
 WEIGHTS_OF_OTHERS = ("*model*.safetensors", "*model*.bin", "*.npz")
-"""Files of weights in folders of other libraries, and of adapters."""
+"""Weight files in folders of other libraries, and those of adapters."""
 
 
 class FolderFault(InputError):  # noqa: N818 -- what it is
-    """A folder cannot be read any more as it was: it has changed, or is damaged."""
+    """A folder that has changed or been damaged since its model was loaded."""
 
 
 def weights_of(folder: ModelFolder) -> object:
-    """Return what differs between weights and others: a hash, or when the files were written."""
+    """Return what identifies the weights: a hash, or the files' inodes and modification times."""
     if folder.config.weights_sha256 is not None and folder.adapters is None:
         return folder.config.weights_sha256
     places = {folder.path, folder.adapters or folder.path}
@@ -26,10 +26,10 @@ def weights_of(folder: ModelFolder) -> object:
 
 @contextmanager
 def reread(path: Path | ModelFolder, weights: object) -> Iterator[ModelFolder]:
-    """Open a folder for what is read of it inside.
+    """Open a folder for reading within the context.
 
-    Raises FolderFault where its weights are others than those, before or after, and in place of an
-    InputError of what is read.
+    Raises FolderFault if its weights are not `weights` before or after, and in place of an
+    InputError or OSError within.
     """
     try:
         now = open_folder(str(path))

@@ -1,7 +1,7 @@
-"""Models of other libraries as ours: what their config says, and where each of their tensors goes.
+"""Conversion of models from other libraries: tables of their settings and of their tensors.
 
-One file for the families of Hugging Face's `transformers` that share their names, each of them a
-`Family`: two tables, one of settings and one of weights. Nothing here imports that library; the
+Each file covers the families of Hugging Face's `transformers` that share parameter names. A
+`Family` is two tables, one of settings and one of weights. Nothing here imports that library; the
 tests in `tests/parity` compare with it.
 """
 
@@ -35,9 +35,9 @@ FAMILIES: Mapping[str, Family] = {
     "xlm-roberta": bert.XLM_ROBERTA,
 }
 WRITTEN = (*FAMILIES.values(), bart.PEGASUS)
-"""The families that models of ours may become."""
+"""The families that our models can be exported to."""
 RULES = {name: rules for each in FAMILIES.values() for name, rules in each.tokenizers.items()}
-"""The rules of all kinds of tokenizers."""
+"""Tokenizer rules by kind of tokenizer."""
 
 _TAKE = f"take a model of a family that is read (docs/pretrained.md): {', '.join(FAMILIES)}"
 
@@ -45,13 +45,12 @@ _TAKE = f"take a model of a family that is read (docs/pretrained.md): {', '.join
 def family(hf: HF) -> Family:
     """Return the family that the `model_type` of a config names.
 
-    InputError names one that is not known, weights that some scheme has rounded, and code that a
-    folder brings along.
+    Raises InputError for an unknown family, quantized weights, and a folder with its own code.
     """
     name = hf.get("model_type")
     if scheme := hf.get("quantization_config"):
         method = scheme
-        if isinstance(scheme, Mapping):  # which older files of bitsandbytes do not name
+        if isinstance(scheme, Mapping):  # older bitsandbytes files do not name it
             method = scheme.get("quant_method", "bitsandbytes" if "load_in_8bit" in scheme else "?")
         known = "take the model's folder with weights in 16 or 32 bits"
         raise InputError(unsupported("quantization_config", method, known))

@@ -1,11 +1,11 @@
-"""The encoder-decoders with BART's names: BART, mBART, Marian, M2M100 and NLLB.
+"""The encoder-decoders with BART's parameter names: BART, mBART, Marian, M2M100 and NLLB.
 
-BART (Lewis et al., 2020) and mBART (Liu et al., 2020): learned positions, normed embeddings.
+BART (Lewis et al., 2020) and mBART (Liu et al., 2020): learned positions, normalized embeddings.
 Marian (Junczys-Dowmunt et al., 2018; OPUS-MT): the paper's model, sines before cosines.
-Pegasus (Zhang et al., 2020): Marian with pre-norm, which our own pre-norm translators become.
+Pegasus (Zhang et al., 2020): Marian with pre-norm, the export target of our pre-norm translators.
 M2M100 (Fan et al., 2021) and NLLB (Costa-jussà et al., 2022): pre-norm, fairseq's positions. These
-count tokens other than padding from pad_id + 1 on; padding follows the text here, so that the first
-position is all that differs from counting from 0.
+count non-padding tokens from pad_id + 1. Since padding follows the text here, they differ from
+positions counted from 0 only in the first position.
 """
 
 from collections.abc import Callable
@@ -54,11 +54,11 @@ DECODER_LAYER: Table = {
     "cross_attn.out_proj": "encoder_attn.out_proj",
     "cross_attn_residual.norm": "encoder_attn_layer_norm",
 }
-OFFSET = 2  # rows of the positions' table before that of position 0, as fairseq counts
+OFFSET = 2  # rows before position 0 in fairseq's table of positions
 
 
 def _tying(hf: HF) -> Tying:
-    """One matrix for all; or one for the source, one for target and output; or three."""
+    """Return how matrices are tied: one for all, one for target and output, or none."""
     shared, tied = hf["share_encoder_decoder_embeddings"], hf["tie_word_embeddings"]
     if shared and not tied:
         raise InputError(
@@ -146,7 +146,7 @@ NAMES = Family(
     prefix="model.",
     shared="shared",
     ignored=(
-        "shared.weight",  # not used where embeddings are not tied
+        "shared.weight",  # unused if embeddings are not tied
         "encoder.version",
         "decoder.version",
         "encoder.embed_positions.weights",  # sines and cosines, in old files
@@ -166,17 +166,18 @@ MBART = replace(
     },
 )
 WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
-"""Modules whose outputs are channels of the residual stream; all others read them."""
+"""Modules that write to the residual stream; all others read from it."""
 
 
 def _arranged(
     ours: EncoderDecoderConfig,
 ) -> tuple[EncoderDecoderConfig, Callable[[Weights], Weights]]:
-    """Renumber the channels of the residual stream as Marian's positions are laid out.
+    """Permute the channels of the residual stream into the layout of Marian's positions.
 
-    Ours alternate sines and cosines; Marian has all sines, then all cosines. One
-    permutation of what every module writes to the stream or reads from it changes no output: a norm
-    takes its mean over all channels, and what is inside heads and networks stays where it is.
+    Ours alternate sines and cosines; Marian has all sines, then all cosines. Permuting the channels
+    in the same way in every module that writes to or reads from the stream changes no output: norms
+    average over all channels, and the channels inside heads and feed-forward networks keep their
+    order.
     """
     if ours.positions != Sinusoidal():
         return ours, dict
@@ -196,7 +197,7 @@ def _arranged(
 def _config(ours: EncoderDecoderConfig, length: int) -> dict[str, Any]:
     all_tied, tied_output = (ours.tie_embeddings == tying for tying in ("all", "target-output"))
     return {
-        "decoder_vocab_size": ours.tgt_vocab_size,  # Marian alone
+        "decoder_vocab_size": ours.tgt_vocab_size,  # only Marian
         "encoder_attention_heads": ours.num_heads,
         "decoder_attention_heads": ours.num_heads,
         "encoder_ffn_dim": ours.d_ff,
@@ -256,7 +257,7 @@ PEGASUS = replace(
     settings={**MARIAN.settings, "norm_position": "pre"},
     written=_translators(pre_norm=True),
 )
-"""Written, but not read: its tokenizers and its positions are others."""
+"""Written, but not read: the published models have other tokenizers and positions."""
 M2M100 = replace(
     NAMES,
     classes=("M2M100ForConditionalGeneration",),

@@ -1,10 +1,10 @@
 """BERT (Devlin et al., 2019), RoBERTa (Liu et al., 2019) and DistilBERT (Sanh et al., 2019).
 
-Encoder-only, post-norm, learned positions. The class in `architectures` tells the head. BERT has
-segments; which ids [CLS] and [SEP] have is known to its tokenizer alone. RoBERTa counts positions
-from pad_id + 1, so that its table has two rows that nothing looks up; XLM-R (Conneau et al., 2020)
-and CamemBERT (Martin et al., 2020) are RoBERTa with unigram vocabularies. DistilBERT has no
-segments, and a ReLU in its pooler.
+Encoder-only, post-norm, learned positions. The class in `architectures` determines the head. BERT
+has segments; only its tokenizer knows the ids of [CLS] and [SEP]. RoBERTa counts positions from
+pad_id + 1, so that its table has two unused rows; XLM-R (Conneau et al., 2020) and CamemBERT
+(Martin et al., 2020) are RoBERTa with unigram vocabularies. DistilBERT has no segments, and a ReLU
+in its pooler.
 """
 
 from collections.abc import Mapping
@@ -51,25 +51,25 @@ DISTILBERT_LAYER: Table = {
     "ffn.down": "ffn.lin2",
     "ffn_residual.norm": "output_layer_norm",
 }
-OFFSET = 2  # rows of RoBERTa's table before that of position 0, as fairseq counts
+OFFSET = 2  # rows before position 0 in RoBERTa's table, as in fairseq
 HEADS: Mapping[str, str] = {
     "none": "Model",
     "masked-language": "ForMaskedLM",
     "classify": "ForSequenceClassification",
     "tag": "ForTokenClassification",
 }
-"""What follows a family's name in that of the class with each kind of head."""
+"""Suffix of the class name after the family's, by kind of head."""
 FRAME = "<s> $A </s>"
 
 
 def _head(
     family: str, *, always_gelu: bool = False, pooler: Literal["tanh", "relu"] = "tanh"
 ) -> Reader:
-    """Read what the class computes, by its name without the family's."""
+    """Return a reader of the head, by the class name without the family's."""
 
     def read(hf: HF) -> Head:
         architecture = (hf.get("architectures") or [f"{family}Model"])[0]
-        if architecture == "BertForPreTraining":  # whose second head is not read
+        if architecture == "BertForPreTraining":  # its second head is not read
             return MaskedLanguageHead()
         match architecture.removeprefix(family):
             case "Model":
@@ -93,7 +93,7 @@ def _head(
 
 
 def _labels(hf: HF) -> tuple[str, ...]:
-    """Return the labels in the order of their numbers, which JSON keeps as text."""
+    """Return the labels ordered by their numbers, which are strings in JSON."""
     labels: Mapping[str | int, str] = hf["id2label"]
     if len(labels) < 2:
         raise InputError(
@@ -109,7 +109,7 @@ def _xlm_roberta(_: TokenizerFolder, pieces: Pieces) -> Backend:
 
 
 def _camembert(_: TokenizerFolder, pieces: Pieces) -> Backend:
-    """Its own names come first, then all pieces but <unk>: <s> and </s> are the fifth and sixth."""
+    """Put its own names first, then all pieces but <unk>: <s> and </s> are fifth and sixth."""
     first = [(name, 0.0) for name in ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>")]
     rest = [("<unk>NOTUSED", -100.0), *pieces.scores[1:], ("<mask>", 0.0)]
     backend = by_scores([*first, *rest], unk=3)
@@ -178,7 +178,7 @@ BERT = Family(
     renamed={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
     ignored=(
         "embeddings.position_ids",  # 0, 1, 2 ... in old files
-        "pooler.dense.weight",  # trained to tell whether two sentences follow each other
+        "pooler.dense.weight",  # trained for next-sentence prediction
         "pooler.dense.bias",
         "cls.seq_relationship.weight",
         "cls.seq_relationship.bias",

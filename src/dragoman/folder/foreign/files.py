@@ -1,15 +1,15 @@
-"""A folder of Hugging Face as it is: `config.json`, and weights in one file or in several.
+"""An unconverted Hugging Face folder: `config.json`, and weights in one file or in several.
 
     config.json                     sizes, settings, the class
     model.safetensors               the weights; or
-    model.safetensors.index.json    which file has which tensor, and
+    model.safetensors.index.json    which file contains which tensor, and
     model-00001-of-00003.safetensors ...
-    pytorch_model.bin, or its shards  the same by torch.save, read where there is no safetensors
+    pytorch_model.bin, or its shards  the same by torch.save, read if there is no safetensors
 
-Or Marian's own, `MODEL.npz`, as the folder that it would be there.
+Or Marian's own `MODEL.npz`, read as the equivalent Hugging Face folder.
 
-No code of a folder is run. Files are mapped into memory, so that a tensor
-is read when it is looked at. Every InputError is one sentence that says what to do.
+No code in a folder is run. Files are mapped into memory, so that a tensor
+is read on access. Every InputError is one sentence that says what to do.
 """
 
 import json
@@ -51,17 +51,17 @@ OTHERS: Mapping[str, str] = {
     "model.bin": "for CTranslate2 alone; take the folder that it was made of",
     "snapshots/*/config.json": "a model in the cache of huggingface_hub; give the folder around it",
 }
-"""What other files are, and the way round, by their names."""
+"""What other files are and how to convert them, by name."""
 
 
 def empty_foreign(folder: Path, hf: HF, num_tensors: int) -> tuple[Model, ModelConfig]:
-    """Build the model of a config of theirs without memory for weights, of which there are so many.
+    """Build the model of one of their configs on the meta device, for `num_tensors` stored tensors.
 
-    Raises InputError for a family or a setting that we do not have.
+    Raises InputError for an unsupported family or setting, and for more layers than tensors.
     """
     try:
         config = family(hf).config(hf)
-        if config.depth > num_tensors:  # too many layers to build before looking closer
+        if config.depth > num_tensors:  # could be too many layers to build
             raise InputError(f"it has {config.depth} layers, but the weights {num_tensors} tensors")
         return build_on_meta(config), config
     except InputError as error:
@@ -71,9 +71,9 @@ def empty_foreign(folder: Path, hf: HF, num_tensors: int) -> tuple[Model, ModelC
 def foreign_weights(
     folder: Path, hf: HF, stored: Mapping[str, Tensor], config: ModelConfig, only: Collection[str]
 ) -> Iterator[tuple[str, Tensor]]:
-    """Make the weights of a model that are named, in fp32 and in memory of their own.
+    """Yield those of a model's weights that `only` names, copied to fp32.
 
-    Raises InputError for weights that are missing, left over, of another shape or not finite.
+    Raises InputError for weights that are missing, unexpected, of another shape or not finite.
     """
     try:
         for name, tensor in family(hf).each_weight(stored, config, only):
@@ -90,12 +90,12 @@ def _clause(error: Exception) -> str:
 
 
 def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str, Tensor]]:
-    """Return what `config.json` holds, and the tensors as they are stored, by their names.
+    """Return the contents of `config.json`, and the stored tensors by name.
 
-    `hf` is the first, where it has been read; what is returned says of ties what the tensors
-    have, as in the class that reads them. The tensors are views of the mapped files. Raises
-    InputError for a folder or a file that is missing, cut short, damaged, a pointer of git-lfs, or
-    in a form that we do not read.
+    `hf` is the config, if already read; in the returned one, ties are corrected to those of the
+    tensors, as the class that reads them does. The tensors are views of the mapped files. Raises
+    InputError for a folder or a file that is missing, truncated, damaged, a git-lfs pointer, or in
+    an unsupported format.
     """
     if archive := _archive(folder):
         return read_marian(archive)
@@ -116,14 +116,14 @@ def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str
 
 
 def read_hf(folder: Path) -> HF:
-    """Return what `config.json` holds, or would hold beside Marian's own archive."""
+    """Return the contents of `config.json`, or the equivalent for Marian's own archive."""
     if archive := _archive(folder):
         return read_marian_config(archive)
     return read_object(folder / CONFIG)
 
 
 def _archive(folder: Path) -> Path | None:
-    """Marian's own file of weights, in a folder that has no `config.json`."""
+    """Return Marian's own weight file, in a folder without a `config.json`."""
     archives = [] if (folder / CONFIG).is_file() else sorted(folder.glob("*.npz"))
     if len(archives) > 1:
         raise InputError(
@@ -133,7 +133,7 @@ def _archive(folder: Path) -> Path | None:
 
 
 def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Read the files that an index names, and check that they hold what it says."""
+    """Read the files that an index names, and check that they contain what it lists."""
     folder = index.parent
     places = read_object(index).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
@@ -166,7 +166,7 @@ def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
-    """Map a file of safetensors into memory."""
+    """Map a safetensors file into memory."""
     try:
         with open_tensors(path) as stored:
             return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
@@ -177,7 +177,7 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _why_damaged(path: Path, error: Exception) -> str:
-    """Say how many bytes a file lacks, if its header tells; else what the library found."""
+    """Describe the damage: the bytes that are missing, if the header tells, or the given error."""
     size = path.stat().st_size
     with open_regular(path) as stream:
         start = stream.read(max(8, len(POINTER)))
@@ -200,7 +200,7 @@ def _why_damaged(path: Path, error: Exception) -> str:
 
 
 def of_others(path: Path) -> str | None:
-    """Say what to do with a file, or a folder with a file, of a kind that we do not read."""
+    """Return what to do with a file, or a folder with a file, in an unsupported format."""
     for pattern, what in OTHERS.items():
         found = [path] if path.is_file() and path.match(pattern) else sorted(path.glob(pattern))
         if found:

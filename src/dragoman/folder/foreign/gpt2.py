@@ -13,7 +13,7 @@ from dragoman.folder.tokenizers.files import TokenizerRules
 from dragoman.models.config import DecoderOnlyConfig
 from dragoman.nn import Learned, Rotary
 
-LAYER: Table = {  # c_attn holds W_Q, W_K and W_V side by side
+LAYER: Table = {  # c_attn contains W_Q, W_K and W_V side by side
     "self_attn.q_proj": transposed("attn.c_attn", start=0, stop=1, parts=3),
     "self_attn.kv_proj": transposed("attn.c_attn", start=1, stop=3, parts=3),
     "self_attn.out_proj": transposed("attn.c_proj"),
@@ -61,7 +61,7 @@ GPT2 = Family(
         "output": "lm_head",
     },
     prefix="transformer.",
-    ignored=("h.*.attn.bias", "h.*.attn.masked_bias"),  # causal masks of old files
+    ignored=("h.*.attn.bias", "h.*.attn.masked_bias"),  # causal masks in old files
     tokenizers={"gpt2": TokenizerRules(framed=False)},
     written=Written(
         fits=lambda ours: not isinstance(ours.positions, Rotary),

@@ -1,4 +1,4 @@
-"""A model of the Hugging Face Hub as a folder: the only way to the network."""
+"""Downloading a model from the Hugging Face Hub: the only module that uses the network."""
 
 import re
 import shutil
@@ -17,25 +17,25 @@ from dragoman.wording import short
 
 SAFE = re.compile(r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json")
 BIN = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin|pytorch_model\.bin\.index\.json")
-"""Weights as safetensors, and as `torch.save` writes them: one file, or shards with their index."""
+"""Weights as safetensors or by `torch.save`: one file, or shards with their index."""
 SITE, BOT = "https://huggingface.co", "SFconvertbot"
 
 
 class Weights(NamedTuple):
-    """Files of weights, and where they are from."""
+    """Weight files and their origin."""
 
     sizes: Mapping[str, int]
     revision: str
     told: str
-    """What is said of them: which they are and what is trusted."""
+    """The message to the user: which files they are and what is trusted."""
 
 
 def fetch(name: str, out: Path, say: Callable[[str], None]) -> None:
-    """Fetch a published model as the new folder `out`, which appears when it is complete.
+    """Fetch a published model into the new folder `out`, which appears when it is complete.
 
-    `say` is told size and licence before the first file. After an interruption a second call
-    resumes. Raises InputError for a model that is not there or cannot be read, and where `out`
-    exists or huggingface_hub does not; DragomanError where fetching fails.
+    `say` receives the size and licence before the first download. After an interruption, a second
+    call resumes. Raises InputError if the model does not exist or is not supported, if `out`
+    exists, or if huggingface_hub is not installed; DragomanError if fetching fails.
     """
     try:
         import huggingface_hub as hub
@@ -47,11 +47,11 @@ def fetch(name: str, out: Path, say: Callable[[str], None]) -> None:
         ) from error
     if out.exists() or out.is_symlink():
         raise InputError(f"{out} exists; choose another folder.")
-    if sys.stderr is None:  # by --quiet
+    if sys.stderr is None:  # with --quiet
         disable_progress_bars()
     part = out.with_name(f".{out.name}.part")
     check_own_folder(part)
-    failures: Any = (*errors.HfHubHTTPError.__bases__, ValueError)  # OSError, and of its client
+    failures: Any = (*errors.HfHubHTTPError.__bases__, ValueError)  # OSError and the HTTP client's
     try:
         info = hub.model_info(name, files_metadata=True)
         weights, beside = _choose_weights(hub, name, info), _sizes(info, {*KEPT, POOLING})
@@ -66,7 +66,7 @@ def fetch(name: str, out: Path, say: Callable[[str], None]) -> None:
         _check_whole(part, sizes)
         if any(BIN.fullmatch(file) for file in weights.sizes):
             _store_as_safetensors(part)
-        shutil.rmtree(part / ".cache", ignore_errors=True)  # of the package
+        shutil.rmtree(part / ".cache", ignore_errors=True)  # of huggingface_hub
         rename_durably(part, out)
     except errors.GatedRepoError as error:
         raise InputError(
@@ -84,7 +84,7 @@ def fetch(name: str, out: Path, say: Callable[[str], None]) -> None:
 
 
 def _choose_weights(hub: Any, name: str, info: Any) -> Weights:  # noqa: ANN401 -- optional package
-    """Choose safetensors, those of the bot or `.bin`; InputError for a model that has no such."""
+    """Choose safetensors, those of the bot, or `.bin`. Raises InputError if there are none."""
     names = [each.rfilename for each in info.siblings]
     safe, pickled = _sizes(info, SAFE), _sizes(info, BIN)
     if "config.json" not in names or not (safe or pickled):
@@ -107,7 +107,7 @@ def _choose_weights(hub: Any, name: str, info: Any) -> Weights:  # noqa: ANN401 
 def _find_proposed(hub: Any, name: str, info: Any) -> Weights | None:  # noqa: ANN401
     """Find safetensors in an open pull request of the Hub's conversion bot.
 
-    It must add nothing else, and be made from the pickles of today's main revision.
+    It must add nothing else, and be based on the pickles of the current main revision.
     """
     ours = {file.rfilename: file.blob_id for file in info.siblings}
     try:
@@ -132,13 +132,13 @@ def _find_proposed(hub: Any, name: str, info: Any) -> Weights | None:  # noqa: A
 
 
 def _sizes(info: Any, wanted: Collection[str] | re.Pattern[str]) -> dict[str, int]:  # noqa: ANN401
-    """The files with these names, or with names like this."""
+    """Return the sizes of the files with these names, or with names that match."""
     chosen = wanted.fullmatch if isinstance(wanted, re.Pattern) else wanted.__contains__
     return {each.rfilename: each.size or 0 for each in info.siblings if chosen(each.rfilename)}
 
 
 def _store_as_safetensors(folder: Path) -> None:
-    """Replace weights by `torch.save` with the same tensors as safetensors."""
+    """Replace `torch.save` files with the same tensors as safetensors."""
     from huggingface_hub import save_torch_state_dict
 
     _, tensors = read_checkpoint(folder)
@@ -151,7 +151,7 @@ def _store_as_safetensors(folder: Path) -> None:
 
 
 def _check_whole(folder: Path, sizes: dict[str, int]) -> None:
-    """Raise ValueError for a file that has not come, or not all of it."""
+    """Raise ValueError for a missing or incomplete file."""
     for file, size in sizes.items():
         path = folder / file
         found = path.stat().st_size if path.is_file() else 0

@@ -1,11 +1,11 @@
-"""Llama (Touvron et al., 2023) and its like: Mistral, Qwen (Yang et al., 2025), Gemma, StarCoder2.
+"""Llama (Touvron et al., 2023), Mistral, Qwen (Yang et al., 2025), Gemma and StarCoder2.
 
-Decoder-only: pre-norm by RMSNorm, rotary positions, SwiGLU, grouped-query heads. Mistral (Jiang et
-al., 2023) sees a window of tokens, Qwen2 and Qwen3 may in their later layers; Qwen2 has biases on
-queries, keys and values; Qwen3 norms the queries and keys of each head before they are turned.
-Gemma (Mesnard et al., 2024) scales its embeddings and keeps the weights of its norms as their
-distance from 1. StarCoder2 (Lozhkov et al., 2024) is the plain Transformer with rotary positions,
-LayerNorm and biases: what our own recipes of decoders build.
+Decoder-only: pre-norm with RMSNorm, rotary positions, SwiGLU, grouped-query heads. Mistral (Jiang
+et al., 2023) attends to a window of tokens, Qwen2 and Qwen3 optionally in their later layers. Qwen2
+has biases on queries, keys and values; Qwen3 normalizes the queries and keys of each head before
+rotation. Gemma (Mesnard et al., 2024) scales its embeddings and stores the weights of its norms
+minus 1. StarCoder2 (Lozhkov et al., 2024) is the plain Transformer with rotary positions, LayerNorm
+and biases, as built by our own decoder recipes.
 """
 
 import math
@@ -62,9 +62,9 @@ LAYER: Table = {
 
 
 def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
-    """Return what each layer sees; where all see the same, once."""
+    """Return the pattern of each layer; a single one if all are the same."""
     kinds = hf.get("layer_types") or ["full_attention"] * min(hf["num_hidden_layers"], MOST_LAYERS)
-    slides = hf["use_sliding_window"]  # read in any case: their class has no window without it
+    slides = hf["use_sliding_window"]  # always read: without it their class has no window
     if not hf.get("layer_types") and slides and hf["sliding_window"] is not None:
         first = hf["max_window_layers"]
         kinds[first:] = ["sliding_attention"] * len(kinds[first:])
@@ -82,8 +82,8 @@ def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
 def rotary(hf: HF) -> Rotary:
     """Return our rotary scheme.
 
-    Since version 5 all is in `rope_parameters`; before, the base was `rope_theta`, and a scaling
-    was in `rope_scaling`, its name first under `type` and later under `rope_type`.
+    Since version 5 of transformers, `rope_parameters` contains everything. Before, the base was
+    `rope_theta` and the scaling `rope_scaling`, named by `type` and later by `rope_type`.
     """
     rope: HF = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
     for key, value in rope.items():
@@ -145,7 +145,7 @@ def _trained_length(hf: HF, rope: HF) -> int:
 
 
 def _sliding(ours: DecoderOnlyConfig) -> int | None:
-    """The window of the layers that have one."""
+    """Return the window size of the layers that have one."""
     return next((p.size for p in ours.patterns if isinstance(p, SlidingWindow)), None)
 
 
@@ -189,14 +189,14 @@ QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""What Qwen takes for a word."""
+"""Qwen's pattern of a word."""
 
 
 def _tokenizer(folder: TokenizerFolder, pieces: Pieces) -> Backend:
     backend = by_merges(piece for piece, _ in pieces.scores)
     space = folder.flag("add_prefix_space", default=True)
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    # Hugging Face puts the mark before the first word alone, as the model file does
+    # Hugging Face puts the mark before the first word only, as the model file does
     scheme = (
         ("first" if not folder.flag("legacy", default=False) else "always") if space else "never"
     )
@@ -248,7 +248,7 @@ LLAMA = Family(
         "output": "lm_head",
     },
     prefix="model.",
-    ignored=(  # frequencies of old files
+    ignored=(  # frequencies in old files
         "rotary_emb.inv_freq",
         "layers.*.self_attn.rotary_emb.inv_freq",
     ),
@@ -320,7 +320,7 @@ QWEN3 = replace(
 
 
 def _gemma_activation(hf: HF) -> Activation:
-    """Read the activation, under two names; `gelu` of the first files means the one with tanh."""
+    """Read the activation from either key; `gelu` in early files means the tanh approximation."""
     key = "hidden_activation" if hf.get("hidden_activation") is not None else "hidden_act"
     if hf[key] == "gelu":
         return "gelu_tanh"

@@ -1,12 +1,11 @@
-"""Marian's own files, as the family of Hugging Face: `MODEL.npz` with the options it was made by.
+"""Marian's own files, read as a Hugging Face folder: `MODEL.npz` with its training options.
 
     MODEL.npz      tensors, matrices as [in, out], and the options as text, `special:model.yml`
-    *vocab*.yml    `token: id`, of which the end of a sentence is wanted here; or *vocab*.spm
-    decoder.yml    how to decode, and the names of the vocabularies; may be missing
+    *vocab*.yml    `token: id`, read here for the end of a sentence; or *vocab*.spm
+    decoder.yml    decoding options and the names of the vocabularies; may be missing
 
-The layout is that of Marian's transformer and of the script of `transformers` that converts such
-models: the embedding begins every target as a row of zeros, which is appended and serves as padding
-too.
+The layout is that of Marian's transformer and of the conversion script in `transformers`: every
+target begins with an embedding of zeros, a row that is appended and also serves as padding.
 """
 
 import os
@@ -50,7 +49,7 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
     "lemma-dim-emb": (0,),
     "ulr-dim-emb": (0,),
 }
-"""Options that the Marian of `transformers` knows in these values only."""
+"""Options for which the Marian of `transformers` supports only these values."""
 SIZES = ("dim-emb", "enc-depth", "dec-depth", "transformer-heads", "transformer-dim-ffn")
 ATTENTIONS = {"self": "self_attn", "context": "encoder_attn"}
 LAYER: Mapping[str, str] = {
@@ -71,13 +70,13 @@ LAYER: Mapping[str, str] = {
     "ffn_ffn_ln_scale": "final_layer_norm.weight",
     "ffn_ffn_ln_bias": "final_layer_norm.bias",
 }
-"""What Marian calls the tensors of a layer, and what `transformers` does."""
+"""Marian's names for the tensors of a layer, and those in `transformers`."""
 
 
 def read_marian_config(path: Path) -> dict[str, Any]:
-    """Return what `config.json` would hold in Hugging Face's folder of this model.
+    """Return the contents of the equivalent `config.json` of Hugging Face.
 
-    Raises InputError for a file that is damaged, and names the option that is not supported.
+    Raises InputError for a damaged file, and for an unsupported option, by name.
     """
     arrays = _read_arrays(path, (OPTIONS, BIAS))
     options = read_options(arrays.get(OPTIONS, np.zeros(0)).tobytes().decode("utf-8", "replace"))
@@ -88,7 +87,7 @@ def read_marian_config(path: Path) -> dict[str, Any]:
 
 
 def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return the same config, and the tensors that Hugging Face's folder would hold."""
+    """Return the same config, and the tensors of the equivalent Hugging Face folder."""
     hf, arrays = read_marian_config(path), _read_arrays(path)
     del arrays[OPTIONS]
     shared = hf["share_encoder_decoder_embeddings"]
@@ -108,7 +107,7 @@ def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _check(path: Path, options: Mapping[str, Any]) -> bool:
-    """Refuse what is not supported; tell whether source and target share their embedding."""
+    """Reject unsupported options; return whether source and target share their embedding."""
     if not options:
         raise InputError(f"{path} holds no {OPTIONS}, so it is not a Marian model.")
     for key, values in ONLY.items():
@@ -126,7 +125,7 @@ def _check(path: Path, options: Mapping[str, Any]) -> bool:
 
 
 def _read_arrays(path: Path, names: Sequence[str] = ()) -> dict[str, np.ndarray[Any, Any]]:
-    """Read the arrays of an archive, or those named; none is unpickled or larger than its file."""
+    """Read all or the named arrays of an archive; none is unpickled or larger than the file."""
     try:
         with open_regular(path) as stream:
             members = zipfile.ZipFile(stream).infolist()
@@ -141,7 +140,7 @@ def _read_arrays(path: Path, names: Sequence[str] = ()) -> dict[str, np.ndarray[
 
 
 def _their_name(name: str) -> str:
-    """The name in `transformers`; one that is not known stays, and no place is found for it."""
+    """Return the name in `transformers`; an unknown one is unchanged, and later rejected."""
     match name:
         case "Wemb":
             return "model.shared.weight"
@@ -156,7 +155,7 @@ def _their_name(name: str) -> str:
 
 
 def _turned(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Matrices of layers become [out, in]; vectors, kept as [1, n], become [n]."""
+    """Transpose matrices of layers to [out, in], and reshape vectors from [1, n] to [n]."""
     if array.dtype.kind != "f":
         raise InputError(f"{name} holds {array.dtype}, but weights are read in 16, 32 or 64 bits.")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)

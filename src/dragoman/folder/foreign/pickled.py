@@ -1,12 +1,12 @@
-"""Weights as PyTorch saved them before safetensors, `pytorch_model.bin`; no code of a file is run.
+"""Weights saved by PyTorch without safetensors, `pytorch_model.bin`; no code in a file is run.
 
-Since PyTorch 1.6 the file is a zip archive, `data.pkl` and one member for the numbers of each
-storage, which is mapped into memory. Before, it was five pickles with the numbers behind them,
-which are read into memory.
+Since PyTorch 1.6 the file is a zip archive of `data.pkl` and one member with the data of each
+storage, which is mapped into memory. Before, it was five pickles followed by the data, which are
+read into memory.
 
-Two readers must agree: the pickles may name the parts of a state dict only, which is checked
-without unpickling, and then PyTorch's restricted reader (`weights_only=True`) builds the tensors.
-The first one bounds memory too: PyTorch's would allocate what a file asks for.
+A file must pass two readers. The first checks, without unpickling, that the pickles refer only to
+parts of a state dict. Then PyTorch's restricted reader (`weights_only=True`) builds the tensors.
+The first also bounds memory: PyTorch's would allocate whatever a file requests.
 """
 
 import io
@@ -28,20 +28,20 @@ NAMES = frozenset({
     "torch._utils._rebuild_tensor_v2",
     *(f"torch.{kind}Storage" for kind in STORAGES.split()),
 })  # fmt: skip
-"""What the pickle of a state dict refers to."""
+"""Names that the pickle of a state dict may refer to."""
 LARGEST_PICKLE = 1 << 22
-"""Most bytes of pickles, which hold names and shapes: about 150 for a tensor."""
+"""Maximum size of the pickles in bytes; they contain names and shapes, about 150 a tensor."""
 MOST_SHARING = 8
-"""Most bytes of all tensors, in sizes of the file; tied matrices share one storage."""
+"""Maximum ratio of all tensors' bytes to the file's; tied matrices share one storage."""
 ZIP = b"PK\x03\x04"
 DAMAGED = "download it again, or take the model as safetensors"
 
 
 def read_pickled(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a state dict, by their names; those of a zip archive are mapped.
+    """Return the tensors of a state dict by name; those of a zip archive are mapped.
 
-    `path` is a regular file. Raises InputError for one that is damaged or compressed, that refers
-    to anything but tensors, or whose tensors take more memory than the file explains.
+    `path` is a regular file. Raises InputError if it is damaged or compressed, refers to anything
+    but tensors, or has tensors that take more memory than its size explains.
     """
     try:
         with path.open("rb") as stream:
@@ -57,13 +57,13 @@ def read_pickled(path: Path) -> dict[str, Tensor]:
         raise
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except Exception as error:  # what bytes of any kind raise in three parsers
+    except Exception as error:  # three parsers of arbitrary bytes
         raise InputError(f"{path} is damaged ({_reason(error)}); {DAMAGED}.") from error
     return _checked(path, state)
 
 
 def _names_in(path: Path, *, zipped: bool) -> Iterator[str]:
-    """What the pickles of a file refer to, each as "MODULE.NAME"."""
+    """Yield what the pickles of a file refer to, each as "MODULE.NAME"."""
     if zipped:
         pickles = io.BytesIO(_read_member(path))
     else:
@@ -74,11 +74,11 @@ def _names_in(path: Path, *, zipped: bool) -> Iterator[str]:
 
 
 def _names_of(pickles: io.BytesIO) -> Iterator[str]:
-    """What the next pickle refers to, and what could copy one long list a million times.
+    """Yield what the next pickle refers to, and what could copy one long list a million times.
 
-    That is a call with one or two arguments (`OrderedDict(pairs)`, `FloatStorage(size)`) and the
-    update of an object. A state dict makes empty dictionaries and, of three arguments or more,
-    tensors, and updates itself alone.
+    The latter are calls with one or two arguments (`OrderedDict(pairs)`, `FloatStorage(size)`) and
+    updates of objects. A state dict needs only empty dictionaries, tensors built from three or more
+    arguments, and one update, of itself.
     """
     depths, arguments, updates = [0], None, 0
     for opcode, argument, _ in pickletools.genops(pickles):
@@ -95,7 +95,7 @@ def _names_of(pickles: io.BytesIO) -> Iterator[str]:
 
 
 def _count(depths: list[int], opcode: pickletools.OpcodeInfo) -> int | None:
-    """Count the objects behind each mark; return how many a tuple takes, None for other opcodes."""
+    """Count the objects after each mark; return a tuple's size, None for other opcodes."""
     if opcode.name == "MARK":
         depths.append(0)
         return None
@@ -110,7 +110,7 @@ def _count(depths: list[int], opcode: pickletools.OpcodeInfo) -> int | None:
 
 
 def _read_member(path: Path) -> bytes:
-    """The pickle of an archive of which no member is compressed."""
+    """Return the pickle of an archive. Raises InputError if any member is compressed."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
@@ -123,7 +123,7 @@ def _read_member(path: Path) -> bytes:
 
 
 def _checked(path: Path, state: object) -> dict[str, Tensor]:
-    """Return a state dict whose tensors are no larger than its file explains."""
+    """Check that a state dict contains only tensors, of a size that its file explains."""
     if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
         raise InputError(f"{path} is not a dictionary of tensors; take the model as safetensors.")
     for name, value in state.items():
@@ -141,7 +141,7 @@ def _checked(path: Path, state: object) -> dict[str, Tensor]:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what a parser says, of PyTorch's the part behind its advice."""
+    """Return the first line of a parser's message; from PyTorch's, without its advice."""
     text = str(error) or type(error).__name__
     text = text.rpartition("WeightsUnpickler error: ")[2].strip()
     return text.partition("\n")[0].partition(". Please use")[0].removesuffix(".")

@@ -1,4 +1,4 @@
-"""A family of models of another library, and what the keys of its `config.json` mean here."""
+"""A family of models of another library, and how the keys of its `config.json` map to ours."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -25,12 +25,12 @@ from dragoman.settings import parse_settings
 from dragoman.text.tokenizer import Tokenizer
 
 HF = Mapping[str, Any]
-"""What a `config.json` of Hugging Face holds.
+"""The contents of a Hugging Face `config.json`.
 
-A key that is missing has the default of its class, which each family lists.
+A missing key has the default of its class, which each family lists.
 """
 Reader = Callable[[HF], Any]
-"""What computes a field of ours; raises InputError for a value that is not supported."""
+"""Computes a field of our config; raises InputError for an unsupported value."""
 
 ACTIVATIONS: Mapping[str, Activation] = {
     "relu": "relu",
@@ -42,9 +42,9 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "swish": "silu",
 }
 WRONG_TYPE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What a reader raises for a value of another type than the class has."""
+"""Errors that a reader may raise for a value of the wrong type."""
 UNKNOWN_ID = -1
-"""Id of a token that the config does not contain; the tokenizer may."""
+"""Id of a token that the config does not name; the tokenizer may."""
 
 
 Weights = Mapping[str, Tensor]
@@ -52,71 +52,71 @@ Weights = Mapping[str, Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """How a model that dragoman trained becomes one of a family: its tables are read backwards.
+    """How to export a model trained by dragoman to a family: its tables are applied in reverse.
 
-    The configs that its functions are given have a value for each field that has one by others.
+    Its functions receive configs in which defaults that depend on other fields are filled in.
     """
 
     fits: Callable[[Any], bool] = lambda _: True
-    """Whether one of our configs of the family's kind becomes it; one family of a kind fits."""
+    """Whether one of our configs of the family's kind maps to this family; only one may fit."""
     config: Callable[[Any, int], HF]
-    """The keys that no field has by name, for so many positions."""
+    """Returns the keys that no field maps to by name, for a number of positions."""
     arranged: Callable[[Any], tuple[Any, Callable[[Weights], Weights]]] = lambda ours: (ours, dict)
-    """The config with the family's layout of what changes no output, and our weights in it."""
+    """Returns the config in the family's layout, with the same output, and a map of our weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """How models of one family become ours: a table of settings and a table of weights."""
+    """How to convert a family's models to ours: a table of settings and a table of weights."""
 
     kind: type[EncoderDecoderConfig | DecoderOnlyConfig | EncoderOnlyConfig]
-    """Our config."""
+    """The class of our config."""
     defaults: HF
-    """Of the keys that a `config.json` may leave out."""
+    """Defaults of the keys that a `config.json` may leave out."""
     only: HF = field(default_factory=dict)
-    """Keys of which one value is supported."""
+    """Keys for which only this value is supported."""
     classes: tuple[str, ...] = ()
-    """Their classes whose weights are ours; where none is named, a field reads the class."""
+    """Supported classes; if empty, a field reads the class."""
     fields: Mapping[str, str | Reader]
-    """Our fields: the key that has the value, or what computes it."""
+    """For each of our fields, the key of its value, or a function that computes it."""
     settings: Mapping[str, Any]
-    """Our fields that have one value in the whole family."""
+    """Our fields with the same value in the whole family."""
     modules: Table
-    """Our modules and theirs."""
+    """Their modules for each of ours."""
     prefix: str = ""
-    """Beginning of their names, missing where a model has no head."""
+    """Prefix of their names, missing if a model has no head."""
     shared: str | None = None
-    """One more name of a matrix that several of our modules share."""
+    """Another name for a matrix that several of our modules share."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Parts of names in old files, and what they are called since."""
+    """Parts of names in old files, and their current names."""
     ignored: tuple[str, ...] = ()
     """Tensors of theirs that the model does not use."""
     stored: Callable[[HF, Mapping[str, Tensor]], HF] = lambda hf, _: hf
-    """The config, as the class that reads these weights has it."""
+    """Returns the config with the corrections that the class makes when it reads these weights."""
     tokenizers: Mapping[str, TokenizerRules] = field(default_factory=dict)
-    """The rules of its kinds of tokenizers."""
+    """Rules for its kinds of tokenizers."""
     own_tokenizers: Callable[[TokenizerFolder], tuple[Tokenizer, Tokenizer] | None] = lambda _: None
-    """Reads those of source and target in a form of its own, if a folder has it."""
+    """Reads the source and target tokenizers in the family's own format, if a folder has it."""
     tokenizer_files: tuple[str, ...] = ()
-    """The files without which its folders have no tokenizer, where it has a form of its own."""
+    """The files that the family's own tokenizer format requires."""
     vocabularies: Callable[[Path], Sequence[str]] = lambda _: ()
-    """The files of its own kind that number the pieces."""
+    """Returns the files of the family's own format that number the pieces."""
     whole: bool = False
-    """Whether a text of several sentences is read as one: to summarise and answer."""
+    """Whether a text is read as a whole instead of by sentences: to summarise and answer."""
     lang_in_source: bool = False
-    """Whether the source says into which language to translate."""
+    """Whether the source names the target language."""
     written: Written | None = None
-    """Which of our own models become one of it, and how; None where none does."""
+    """Which of our models can be exported to it, and how; None if none can."""
 
     def config(self, hf: HF) -> ModelConfig:
-        """Return our config; InputError names a key whose value we cannot build."""
+        """Return our config. Raises InputError, naming the key, for an unsupported value."""
         return self._config(_Noted({**self.defaults, **hf}))
 
     def known(self, hf: HF) -> dict[str, Any]:
-        """Return the part of a `config.json` by which our config is made.
+        """Return the part of a `config.json` from which our config is built.
 
-        It is all that another program has to be told of the model: a publisher's whole file may
-        name code to load (`auto_map`, `attn_implementation`, `quantization_config`).
+        It is all that another program needs to know about the model: a publisher's complete file
+        may name code to load (`auto_map`, `attn_implementation`, `quantization_config`).
         """
         noted = _Noted({**self.defaults, **hf})
         self._config(noted)
@@ -142,12 +142,12 @@ class Family:
     def each_weight(
         self, state: Mapping[str, Tensor], config: ModelConfig, only: Collection[str] | None = None
     ) -> Iterator[tuple[str, Tensor]]:
-        """Make our weights, or some `only`, one by one, each with its first name.
+        """Yield our weights, or those named in `only`, one by one, each with its first name.
 
-        What is yielded may share memory with `state`, and takes memory of its own only where it is
-        put together. Raises InputError that names tensors which are missing, left over, of another
-        shape, no floating-point numbers, or different though the config ties them; the first two
-        before any weight is made.
+        A yielded tensor may share memory with `state`; only one that is computed or joined from
+        several takes new memory. Raises InputError that names tensors which are missing,
+        unexpected, of another shape, not floating-point, or different although the config ties
+        them; the first two before any weight is yielded.
         """
         state = self._named(state)
         places = places_of(config)
@@ -182,12 +182,11 @@ class Family:
     def restore(
         self, weights: Mapping[str, Tensor], config: ModelConfig, theirs: Mapping[str, Tensor]
     ) -> None:
-        """Put our weights into a state dict of theirs, in place: the way back of `each_weight`.
+        """Write our weights into their state dict, in place: the inverse of `each_weight`.
 
-        A matrix goes under all names that it has there. What the model has no place for stays as it
-        is (rows that are never looked up, buffers), and so does what already gives our weights,
-        which may have more digits than they do. Every rule makes a view, which is written to, or
-        has a way back.
+        A matrix is written under all its names there. What our model has no place for is unchanged
+        (unused rows, buffers), and so are tensors that already give our weights: they may have more
+        digits. Every rule either makes a view, which is written to, or has an inverse.
         """
         theirs = self._named(theirs)
         for ours in places_of(config).values():
@@ -208,14 +207,14 @@ class Family:
                     each.copy_(rule.back(part))
 
     def _named(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """A state dict by the names of today, without the prefix."""
+        """Return a state dict with current names, without the prefix."""
         for old, new in self.renamed.items():
             state = {name.replace(old, new): tensor for name, tensor in state.items()}
         return {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
 
 
 def _wrapped(names: Collection[str]) -> str:
-    """What to do with tensors that were saved from a wrapper of the model."""
+    """Return a hint if the tensors were saved from a wrapper of the model."""
     for prefix in ("module.", "_orig_mod."):
         if names and all(name.startswith(prefix) for name in names):
             return f": every name begins with {prefix}; save the tensors again without it"
@@ -223,7 +222,7 @@ def _wrapped(names: Collection[str]) -> str:
 
 
 class _Noted(dict[str, Any]):
-    """A config that notes which of its keys are read."""
+    """A config that records which of its keys are read."""
 
     def __init__(self, hf: HF) -> None:
         super().__init__(hf)
@@ -239,25 +238,25 @@ class _Noted(dict[str, Any]):
 
 
 def required(hf: HF, key: str) -> Any:  # noqa: ANN401 (JSON)
-    """Return a value without which no model can be built."""
+    """Return a required value. Raises InputError if it is missing."""
     if hf.get(key) is None:
         raise InputError(f"the model's config lacks {key}, without which no model can be built")
     return hf[key]
 
 
 def only(hf: HF, key: str, value: object) -> None:
-    """Raise InputError for any value but the one that is supported."""
+    """Raise InputError for any value but the supported one."""
     if key in hf and hf[key] != value:
         raise InputError(unsupported(key, hf[key], f"only {json.dumps(value)} is"))
 
 
 def unsupported(key: str, value: object, known: str) -> str:
-    """Say that a value is not supported, and what is."""
+    """Return the message that a value is not supported, and what is."""
     return f"{key} = {json.dumps(value)} in the model's config is not supported; {known}"
 
 
 def activation(key: str) -> Reader:
-    """Read an activation, which has another name here."""
+    """Return a reader of an activation by its name there."""
 
     def read(hf: HF) -> Activation:
         if hf[key] not in ACTIVATIONS:
@@ -268,12 +267,12 @@ def activation(key: str) -> Reader:
 
 
 def activation_name(ours: str) -> str:
-    """Return their name of an activation; any of theirs where they have none, to be refused."""
+    """Return their name of an activation; if they have none, another one, rejected later."""
     return next((theirs for theirs, name in ACTIVATIONS.items() if name == ours), "relu")
 
 
 def equal(first: str, second: str) -> Reader:
-    """Read two keys that are one setting here."""
+    """Return a reader of two keys that must be equal: they are one setting here."""
 
     def read(hf: HF) -> object:
         value = required(hf, first)
@@ -286,7 +285,7 @@ def equal(first: str, second: str) -> Reader:
 
 
 def token_ids(bos: str = "bos_token_id") -> dict[str, Reader]:
-    """Read the ids of the special tokens: the first of several, UNKNOWN_ID if there is none."""
+    """Return readers of special token ids: the first of several, UNKNOWN_ID if there are none."""
 
     def read(key: str) -> Reader:
         def first(hf: HF) -> int:

@@ -1,8 +1,8 @@
-"""What a folder of Hugging Face says beside its weights: sizes, and how its publisher decodes.
+"""The settings of a Hugging Face folder: sizes, and the publisher's decoding options.
 
-`generation_config.json` has the settings of decoding; older folders have them in `config.json`.
+`generation_config.json` contains the decoding options; older folders have them in `config.json`.
 Every field of transformers' `GenerationConfig` (5.23) is in one of the tables below, so that a new
-one cannot be passed over silently.
+one cannot be ignored silently.
 """
 
 import warnings
@@ -39,7 +39,7 @@ FRAME = 2
 
 
 def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
-    """Return what a dragoman folder of this model would say. Raises InputError, naming the key."""
+    """Return the equivalent config of a dragoman folder. Raises InputError, naming the key."""
     generation = folder / GENERATION
     said = _settings(folder, hf)
     file = folder / CONFIG
@@ -62,16 +62,16 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
 
 
 def _settings(folder: Path, hf: HF) -> dict[str, Any]:
-    """The settings of decoding that are not null."""
+    """Return the decoding options that are not null."""
     file = folder / GENERATION
     said = read_object(file) if file.is_file() else hf
     return {key: value for key, value in said.items() if value is not None}
 
 
 def _decoding(hf: HF, said: HF) -> Decoding:
-    """The beam of the publisher; the length too, where it is said."""
+    """Return the publisher's beam settings, and its maximum length if it sets one."""
     new, plain = said.get("max_new_tokens"), TRANSLATION
-    longest = new or said.get("max_length", 0) - 1  # which counts what the decoder begins with
+    longest = new or said.get("max_length", 0) - 1  # which counts the start token
     limited = longest > 0
     return Decoding(
         beam_size=said.get("num_beams", 1),
@@ -84,9 +84,9 @@ def _decoding(hf: HF, said: HF) -> Decoding:
 
 
 def _reading(hf: HF, model: ModelConfig) -> ReadingDefaults:
-    """As many tokens as there are positions: RoBERTa counts two more that no token has.
+    """Return reading defaults with as many tokens as positions: RoBERTa has two unused ones.
 
-    Nothing says whether a tagger learned BIO or IOB1, so its tags need not follow either.
+    A folder does not say whether a tagger learned BIO or IOB1, so its tags need not follow either.
     """
     encoder = model if isinstance(model, EncoderOnlyConfig) else None
     places = encoder.positions.num_positions if encoder else None
@@ -97,7 +97,7 @@ def _reading(hf: HF, model: ModelConfig) -> ReadingDefaults:
 
 
 def _generation(hf: HF, said: HF) -> GenerationDefaults:
-    """Sampling where the publisher samples, else the most probable token."""
+    """Return generation defaults: sampling if the publisher samples, otherwise greedy."""
     longest, whole = said.get("max_new_tokens"), said.get("max_length")
     return GenerationDefaults(
         context=_places(hf, 1024) + FRAME,
@@ -108,7 +108,7 @@ def _generation(hf: HF, said: HF) -> GenerationDefaults:
 
 
 def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
-    """Everything else."""
+    """Return all other settings."""
     samples, translates = bool(said.get("do_sample")), isinstance(model, EncoderDecoderConfig)
     begin = said.get("forced_bos_token_id")
     size = model.tgt_vocab_size if isinstance(model, EncoderDecoderConfig) else model.vocab_size
@@ -142,16 +142,16 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
 
 
 def _ends(said: HF, size: int) -> tuple[int, ...]:
-    """The ids that end a text, one or a list; those beyond the vocabulary are never written."""
+    """Return the ids that end a text, without those beyond the vocabulary."""
     ends = said.get("eos_token_id", ())
     ids = map(int, (ends,) if isinstance(ends, int) else ends)
     return tuple(id_ for id_ in ids if 0 <= id_ < size)
 
 
 def _forbidden(said: HF, size: int) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """Return the sequences of several ids that are never written, and the ids.
+    """Return the forbidden sequences of several ids, and the forbidden single ids.
 
-    Those with an id beyond the vocabulary are never written either way.
+    Those with an id beyond the vocabulary are left out: they cannot occur.
     """
     words = {tuple(map(int, word)) for word in said.get("bad_words_ids", ())}
     words |= {(int(id_),) for id_ in said.get("suppress_tokens", ())}
@@ -161,7 +161,7 @@ def _forbidden(said: HF, size: int) -> tuple[tuple[tuple[int, ...], ...], tuple[
 
 
 def _places(hf: HF, otherwise: int) -> int:
-    """Most tokens of a source."""
+    """Return the maximum number of tokens in a source."""
     places = hf.get("max_position_embeddings", hf.get("n_positions", otherwise))
     return max(1, int(places) - FRAME)
 
@@ -184,7 +184,7 @@ TRANSLATORS: Mapping[str, object] = {
     "forced_eos_token_id": None,
     "min_length": 0,
 }
-"""Applied to translators only, each with the value that has no effect."""
+"""Applied to translators only, with the value that has no effect."""
 SAMPLING: Mapping[str, object] = {
     "do_sample": False,
     "temperature": 1.0,
@@ -192,9 +192,9 @@ SAMPLING: Mapping[str, object] = {
     "top_p": 1.0,
     "min_p": 0.0,
 }
-"""Applied to decoders only, likewise; all but the first have no effect without sampling."""
+"""The same for decoders only; all but the first have no effect without sampling."""
 IRRELEVANT = _names(
-    # what is returned, how it is cached, and drafts that the model accepts or rejects
+    # output, caching, and drafts that the model accepts or rejects
     "num_return_sequences output_attentions output_hidden_states output_scores output_logits "
     "return_dict_in_generate use_cache cache_implementation cache_config max_cache_len use_mtp "
     "is_assistant num_assistant_tokens num_assistant_tokens_schedule "
@@ -203,7 +203,7 @@ IRRELEVANT = _names(
     "speculation_type compile_config disable_compile continuous_batching_config low_memory "
     "prefill_chunk_size remove_invalid_values _from_model_config transformers_version"
 )
-"""Settings that change no text."""
+"""Settings that do not change any text."""
 NOT_APPLIED: Mapping[str, object] = {
     **dict.fromkeys(
         _names(
@@ -222,16 +222,16 @@ NOT_APPLIED: Mapping[str, object] = {
     "diversity_penalty": 0.0,
     "num_beam_groups": 1,
 }
-"""Settings that are not applied, each with the value that has no effect."""
+"""Settings that are not applied, with the value that has no effect."""
 ONLY_SAMPLING = _names("top_h typical_p epsilon_cutoff eta_cutoff")
 """Those of them that have no effect without sampling."""
 KNOWN = APPLIED | IRRELEVANT | TRANSLATORS.keys() | SAMPLING.keys() | NOT_APPLIED.keys()
 
 
 def warn_of_settings(folder: Path, hf: HF, model: ModelConfig) -> None:
-    """Warn of all settings of the publisher that change texts and are not applied.
+    """Warn about publisher settings that change texts and are not applied.
 
-    Of a `generation_config.json` a key that nobody knows is one too.
+    These include unknown keys of a `generation_config.json`.
     """
     if isinstance(model, EncoderOnlyConfig):
         return

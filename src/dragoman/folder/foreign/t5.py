@@ -1,11 +1,11 @@
 """T5 (Raffel et al., 2020), its version 1.1, FLAN-T5, mT5: relative positions, RMSNorm, no biases.
 
 The first T5 ties its output to the embedding and multiplies by `d_model^-0.5`; version 1.1 has a
-matrix of its own. Files of Hugging Face say which by `tie_word_embeddings`, since version 5 by
-`scale_decoder_outputs`. mT5 (Xue et al., 2021) is version 1.1 with another vocabulary, whatever its
-config says of ties. transformers 5 ties every new model and then saves no output matrix; a file
-without one has the embedding in its place, not scaled unless the config says so. A file with one is
-not tied, and scaled if the config says so.
+separate output matrix. Hugging Face files tell which by `tie_word_embeddings`, since transformers 5
+by `scale_decoder_outputs`. mT5 (Xue et al., 2021) is version 1.1 with another vocabulary, whatever
+its config says about ties. transformers 5 ties every new model and saves no output matrix; for a
+file without one, the embedding is used instead, scaled only if the config says so. A file with one
+is not tied, and is scaled if the config says so.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ CROSS_ATTENTION: Table = {
     "cross_attn_residual.norm": "layer.1.layer_norm",
 }
 FFN: Table = {
-    "up": either("DenseReluDense.wi", "DenseReluDense.wi_0"),  # the second one where it is gated
+    "up": either("DenseReluDense.wi", "DenseReluDense.wi_0"),  # the second one if gated
     "value": "DenseReluDense.wi_1",
     "down": "DenseReluDense.wo",
 }
@@ -59,7 +59,7 @@ def _scales(hf: HF) -> bool:
 
 
 def _untied(hf: HF, state: Mapping[str, Tensor]) -> HF:
-    """Return the config of a file: without ties where it has an output matrix of its own."""
+    """Return the config of a file, without ties if its output matrix is separate."""
     own, embedding = (state.get(f"{name}.weight") for name in ("lm_head", "shared"))
     if own is None or embedding is None:
         return hf
@@ -69,7 +69,7 @@ def _untied(hf: HF, state: Mapping[str, Tensor]) -> HF:
 
 
 def _activation(hf: HF) -> Activation:
-    """Read `ACTIVATION` or `gated-ACTIVATION`; `gated-gelu` means the one with tanh."""
+    """Read `ACTIVATION` or `gated-ACTIVATION`; `gated-gelu` means the tanh approximation."""
     name = hf["feed_forward_proj"]
     plain = name.removeprefix("gated-")
     if plain not in ACTIVATIONS:
@@ -79,7 +79,7 @@ def _activation(hf: HF) -> Activation:
 
 
 MOST_EXTRA = 10_000
-"""Most sentinels of T5, which published models have 100 to 300 of."""
+"""Maximum number of T5's sentinels; published models have 100 to 300."""
 
 
 def _tokenizer(folder: TokenizerFolder, pieces: Pieces) -> Backend:
@@ -145,7 +145,7 @@ T5 = Family(
         "src_embedding": "encoder.embed_tokens",
         "tgt_embedding": "decoder.embed_tokens",
         "output": instead("lm_head", "shared"),
-        # the first layer's table of positions serves all layers
+        # the first layer's table of positions is used by all layers
         "encoder.bias": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
         "decoder.bias": "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
         **under("encoder.layers.*", "encoder.block.*", ENCODER),
@@ -154,7 +154,7 @@ T5 = Family(
         "decoder.final_norm": "decoder.final_layer_norm",
     },
     shared="shared",
-    ignored=(  # a stray of old files: cross-attention has no positions
+    ignored=(  # left over in old files: cross-attention has no positions
         "decoder.block.*.layer.*.EncDecAttention.relative_attention_bias.weight",
     ),
     stored=_untied,

@@ -1,8 +1,8 @@
-"""The tokenizers of Hugging Face folders: the ids that their own library gives.
+"""The tokenizers of Hugging Face folders, with the same ids as in their own library.
 
-`read_tokenizers` looks for what a folder has. Unlike our own these tokenizers lose what their
+`read_tokenizers` detects the format of a folder. Unlike our own, these tokenizers lose what their
 normalizers change. The name of a special token in a text is text, as with `split_special_tokens` of
-Hugging Face; only a text for Marian may begin with the language to translate into, `>>lang<<`.
+Hugging Face; only a text for Marian may begin with its target language, `>>lang<<`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,16 +31,16 @@ MADE: Mapping[tuple[str, ...], Callable[[TokenizerFolder], ForeignTokenizer | Ba
     ("vocab.json", "merges.txt"): from_merges,
     **{(name,): partial(from_pieces, name=name) for name in SPM},
 }
-"""The files that a tokenizer is made of, the first that a folder has."""
+"""The files that a tokenizer can be read from; the first set that a folder has is used."""
 LONGEST_FRAME = 16
-"""Most ids around a text; published tokenizers put up to 4."""
+"""Maximum number of ids around a text; published tokenizers add up to 4."""
 
 
 def read_tokenizers(folder: Path, config: HF) -> tuple[Tokenizer, Tokenizer]:
-    """Read the tokenizers of source and target of a Hugging Face folder: one twice where both are.
+    """Read the source and target tokenizers of a Hugging Face folder: a shared one twice.
 
-    `config` is the folder's `config.json`. Raises InputError where a file is missing or damaged,
-    and where it takes a package that is not installed.
+    `config` is the folder's `config.json`. Raises InputError if a file is missing or damaged, or if
+    a required package is not installed.
     """
     found = TokenizerFolder.of(Path(folder), config, RULES)
     if found.has(*MARIAN_FILES):
@@ -75,7 +75,7 @@ def _check_frame(tokenizer: Tokenizer, file: Path) -> None:
 
 
 def _why_none(folder: TokenizerFolder, wanted: Sequence[str]) -> str:
-    """What a folder lacks: what its family has, files of Marian's if it has some, or all."""
+    """Return what a folder lacks: its family's files, Marian's if it has some, or all."""
     if wanted := wanted or MARIAN_FILES[: 3 * folder.has(MARIAN_FILES[0])]:
         missing = [name for name in wanted if not folder.has(name)]
         return f"{folder.path} has no {' and no '.join(missing)}; get the whole folder."

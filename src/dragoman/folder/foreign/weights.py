@@ -1,9 +1,9 @@
-"""From the names of another library to ours: tables that say which tensor is made of which.
+"""Tables that map the tensors of another library to ours.
 
-A table maps the modules of our model to theirs, `ours <- theirs`; `*` stands for the number of a
-layer, on both sides the same. A module's `weight` and `bias` go by themselves. Where a tensor has
-no module of the same shape on the other side, the table has a `Rule` that makes it. A matrix that
-several of our modules share is looked for by the names of all of them.
+A table maps the modules of our model to theirs, `ours <- theirs`; `*` is the number of a layer, the
+same on both sides. A module's `weight` and `bias` are mapped implicitly. If a tensor has no module
+of the same shape on the other side, the table has a `Rule` that makes it. A matrix that several of
+our modules share is looked up by the names of all of them.
 """
 
 import re
@@ -19,45 +19,45 @@ from dragoman.models.config import ModelConfig
 
 
 class Rule(NamedTuple):
-    """How one of our tensors is made of theirs: of several, the rows one below another."""
+    """How to make one of our tensors from theirs; the rows of several are concatenated."""
 
     names: tuple[str, ...]
-    """Their modules, or tensors."""
+    """Their modules or tensors."""
     make: Callable[[Tensor], Tensor] = lambda tensor: tensor
-    """From each of theirs to ours; by default they are the same."""
+    """Maps each of theirs to ours; the identity by default."""
     one_suffices: bool = False
-    """Whether they are one tensor by several names, of which a file may hold one or more."""
+    """Whether they are names of a single tensor, of which a file may contain one or more."""
     first_counts: bool = False
-    """Whether the first of them that a file holds is taken, and may differ from the others."""
+    """Whether the first one in the file is used, even if it differs from the others."""
     back: Callable[[Tensor], Tensor] | None = None
-    """From ours to theirs, where ours is not a view of theirs."""
+    """Maps ours to theirs, if ours is not a view of theirs."""
 
 
 Table = Mapping[str, str | Rule]
 
 NUMBERS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-"""What weights are stored in; all else is rounded by some scheme, or holds nothing learned."""
+"""Dtypes of weights; tensors of other dtypes are quantized, or not learned."""
 
 
 def either(*names: str) -> Rule:
-    """One tensor that has one or more of these names."""
+    """Return the rule of a tensor that has one or more of these names."""
     return Rule(names, one_suffices=True)
 
 
 def instead(*names: str) -> Rule:
-    """The first of these that a file holds; the others have places of their own."""
+    """Return the rule of the first of these that a file contains; the others have other places."""
     return Rule(names, one_suffices=True, first_counts=True)
 
 
 def joined(*names: str) -> Rule:
-    """The rows of several, one below another: `W_K` above `W_V`."""
+    """Return a rule that concatenates the rows of several: `W_K` above `W_V`."""
     return Rule(names)
 
 
 def transposed(name: str, start: int = 0, stop: int = 1, parts: int = 1) -> Rule:
-    """Take of `W^T` the rows from `start` to `stop`, counted in `parts` of the whole.
+    """Return a rule that takes rows `start` to `stop` of `W^T`, in units of 1 / `parts` of it.
 
-    A layer that computes `x W + b` (GPT-2's `Conv1D`) keeps as columns what we keep as rows.
+    A layer that computes `x W + b` (GPT-2's `Conv1D`) stores as columns what we store as rows.
     """
 
     def cut(tensor: Tensor) -> Tensor:
@@ -69,10 +69,10 @@ def transposed(name: str, start: int = 0, stop: int = 1, parts: int = 1) -> Rule
 
 
 def plus_one(name: str) -> Rule:
-    """`1 + w` in fp32 at least: the weight of a norm that is kept there as its distance from 1.
+    """Return a rule of `1 + w`, in fp32 or higher, for a norm's weight that is stored minus 1.
 
-    The way back, `(1 + w) - 1`, gives the bits of `w` where the sum is exact: for `w` in bf16 from
-    2^-16 on. Smaller ones lose digits that the sum, and so the model, never had.
+    Its inverse, `(1 + w) - 1`, gives the bits of `w` if the sum is exact: for `w` in bf16 from
+    2^-16. Smaller values lose digits that the sum, and therefore the model, never had.
     """
 
     def add(weight: Tensor) -> Tensor:
@@ -82,17 +82,17 @@ def plus_one(name: str) -> Rule:
 
 
 def below(name: str, rows: int) -> Rule:
-    """A table without its first rows, which are never looked up."""
+    """Return a rule that drops the first rows of a table, which are unused."""
     return Rule((name,), lambda table: table[rows:])
 
 
 def flat(name: str) -> Rule:
-    """A vector that is kept there as `(1, n)`."""
+    """Return a rule for a vector that is stored as `(1, n)`."""
     return Rule((name,), torch.flatten)
 
 
 def under(ours: str, theirs: str, table: Table) -> Table:
-    """Put the modules of a table into others."""
+    """Prefix both sides of a table with the names of outer modules."""
     rules = {name: _rule(row) for name, row in table.items()}
     return {
         f"{ours}.{name}": rule._replace(names=tuple(f"{theirs}.{n}" for n in rule.names))
@@ -101,7 +101,7 @@ def under(ours: str, theirs: str, table: Table) -> Table:
 
 
 def make_of(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
-    """Make a tensor of ours of those that a file holds."""
+    """Make one of our tensors from those in a file. Raises InputError if they do not fit."""
     for name, tensor in found.items():
         if tensor.dtype not in NUMBERS:
             dtype = str(tensor.dtype).removeprefix("torch.")
@@ -117,13 +117,13 @@ def make_of(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
                 "the config and the weights are not of one model"
             )
         return rule.make(first)
-    except (RuntimeError, IndexError) as error:  # shapes that do not go together
+    except (RuntimeError, IndexError) as error:  # incompatible shapes
         shapes = " and ".join(str(tuple(tensor.shape)) for tensor in found.values())
         raise InputError(f"{' with '.join(found)} have shapes that do not fit, {shapes}") from error
 
 
 def places_of(config: ModelConfig) -> dict[nn.Parameter, list[str]]:
-    """The names of each parameter of a model; a matrix that several modules share has several."""
+    """Return the names of each parameter of a model; a shared matrix has several."""
     places: dict[nn.Parameter, list[str]] = {}
     for name, parameter in build_on_meta(config).named_parameters(remove_duplicate=False):
         places.setdefault(parameter, []).append(name)
@@ -131,7 +131,7 @@ def places_of(config: ModelConfig) -> dict[nn.Parameter, list[str]]:
 
 
 def rule_for(table: Table, ours: Sequence[str], shared: str | None) -> Rule:
-    """Return what makes a tensor of ours, which has one name or, if it is shared, several."""
+    """Return the rule of one of our tensors, which has one name or, if shared, several."""
     rules = [look_up(table, name) for name in ours]
     if len(rules) == 1:
         return rules[0]
@@ -140,7 +140,7 @@ def rule_for(table: Table, ours: Sequence[str], shared: str | None) -> Rule:
 
 
 def look_up(table: Table, name: str) -> Rule:
-    """Return the rule of a tensor by one of its names, with the number of its layer for `*`."""
+    """Return the rule of a tensor by one of its names, with `*` replaced by its layer number."""
     number = re.search(r"\.(\d+)\.", name)
     pattern, end = starred(name), ""
     if pattern not in table:
@@ -156,5 +156,5 @@ def _rule(row: str | Rule) -> Rule:
 
 
 def starred(name: str) -> str:
-    """Put a star for every number between points."""
+    """Replace every number between dots with a star."""
     return re.sub(r"(?<=\.)\d+(?=\.)", "*", name)

@@ -1,1 +1,1 @@
-"""The tokenizers of other libraries, which give the ids that those give."""
+"""Tokenizers of other libraries, with the same ids as in those."""

@@ -1,7 +1,7 @@
 """Tokenizers for folders without a `tokenizer.json`, built from their other files.
 
-Each family has its own rules for what surrounds the pieces of a SentencePiece model (Hugging Face's
-converters have the same).
+Each family has its own rules around the pieces of a SentencePiece model, the same as in Hugging
+Face's converters.
 """
 
 from collections.abc import Iterable
@@ -16,11 +16,11 @@ from dragoman.folder.tokenizers.files import LANGUAGE, Pieces, Scores, Tokenizer
 from dragoman.folder.tokenizers.vocabularies import LARGEST
 
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
-"""The first ids of mBART and NLLB, in place of the three of SentencePiece."""
+"""The first ids of mBART and NLLB, instead of SentencePiece's first three."""
 
 
 def from_pieces(folder: TokenizerFolder, name: str) -> Backend:
-    """Build a tokenizer from a SentencePiece model, by the rules of the model's family."""
+    """Build a tokenizer from a SentencePiece model by the rules of its family."""
     if folder.rules.build is None:
         raise InputError(
             f"{folder.path / name} belongs to a tokenizer of the kind {folder.kind or 'unknown'}, "
@@ -40,7 +40,7 @@ def from_pieces(folder: TokenizerFolder, name: str) -> Backend:
 
 
 def from_words(folder: TokenizerFolder) -> Backend:
-    """The WordPiece tokenizer of a `vocab.txt`, one piece a line (BERT, DistilBERT)."""
+    """Build a WordPiece tokenizer from `vocab.txt`, one piece per line (BERT, DistilBERT)."""
     lines = read_file(folder.path / "vocab.txt", LARGEST).decode().removesuffix("\n").split("\n")
     vocab = {line.rstrip("\r"): id_ for id_, line in enumerate(lines)}
     backend = Backend(WordPiece(vocab, unk_token=folder.name_of("unk", vocab) or "[UNK]"))
@@ -59,7 +59,7 @@ def from_words(folder: TokenizerFolder) -> Backend:
 
 
 def from_merges(folder: TokenizerFolder) -> Backend:
-    """The byte-level BPE of `vocab.json` and `merges.txt` (GPT-2, BART, RoBERTa, Qwen)."""
+    """Build byte-level BPE from `vocab.json` and `merges.txt` (GPT-2, BART, RoBERTa, Qwen)."""
     vocab = read_vocab(folder.path / "vocab.json")
     lines = read_file(folder.path / "merges.txt", LARGEST).decode().split("\n")
     parts = (line.split() for line in lines if line and not line.startswith("#version"))
@@ -80,12 +80,12 @@ def from_merges(folder: TokenizerFolder) -> Backend:
 
 
 def fairseq(pieces: Pieces) -> Scores:
-    """The pieces as fairseq numbers them."""
+    """Return the pieces in fairseq's numbering."""
     return [*((name, 0.0) for name in FAIRSEQ), *pieces.scores[3:]]
 
 
 def languages_of(folder: TokenizerFolder, pieces: Pieces) -> list[str]:
-    """The languages of mBART in their order, which its settings list."""
+    """Return the languages of mBART in the order of its settings."""
     found = [token for token in folder.extra_tokens if LANGUAGE.fullmatch(token)]
     if not found:
         raise InputError(f"{pieces.path} needs the list of languages of a special_tokens_map.json.")
@@ -93,14 +93,14 @@ def languages_of(folder: TokenizerFolder, pieces: Pieces) -> list[str]:
 
 
 def by_scores(scores: Scores, *, unk: int) -> Backend:
-    """Pieces by their scores."""
+    """Build a unigram model from pieces and their scores."""
     return Backend(Unigram(scores, unk, byte_fallback=False))
 
 
 def by_merges(names: Iterable[str], *, unk: str | None = None) -> Backend:
-    """Pieces by the merges that make them: the earlier a piece, the earlier its merge.
+    """Build a BPE model from pieces; earlier pieces are merged first.
 
-    What is in none of them is spelt in bytes where there is no unknown token.
+    Characters in none of them are spelt in bytes if there is no unknown token.
     """
     vocab = {name: id_ for id_, name in enumerate(names)}
     cuts = (
@@ -115,7 +115,7 @@ def by_merges(names: Iterable[str], *, unk: str | None = None) -> Backend:
 
 
 def cut_at_words(backend: Backend, charsmap: bytes = b"") -> Backend:
-    """Cut at white space of every kind, and mark each word's beginning (T5, mBART)."""
+    """Split at any white space, and mark the beginning of each word (T5, mBART)."""
     if charsmap:
         backend.normalizer = normalizers.Precompiled(charsmap)
     marks = pre_tokenizers.Metaspace("▁", "always", split=True)
@@ -125,7 +125,7 @@ def cut_at_words(backend: Backend, charsmap: bytes = b"") -> Backend:
 
 
 def cut_at_spaces(backend: Backend, charsmap: bytes, *, always: bool) -> Backend:
-    """Cut at spaces, of which several are one (mBART-50; NLLB where it has a map)."""
+    """Split at runs of spaces (mBART-50; NLLB if it has a map)."""
     steps = [normalizers.Precompiled(charsmap)] if charsmap else []
     if steps or always:
         one_space = normalizers.Replace(Regex(" {2,}"), " ")

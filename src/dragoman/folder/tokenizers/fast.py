@@ -1,4 +1,4 @@
-"""A tokenizer of another library that `tokenizers` runs: of a `tokenizer.json`, or as one."""
+"""A tokenizer of another library, run by `tokenizers`: a `tokenizer.json` or an equivalent."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ from dragoman.text.spans import Span, trimmed_spans
 from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
 
 CLEANED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")
-"""What `clean_up_tokenization_spaces` takes the spaces from, in this order."""
+"""Strings from which `clean_up_tokenization_spaces` removes the spaces, in this order."""
 
 
 class ForeignTokenizer(Tokenizer):
-    """A tokenizer of another library: its ids and its texts, which may differ from what went in."""
+    """A tokenizer of another library; decoding may not restore the original text."""
 
     def __init__(self, backend: Backend, folder: TokenizerFolder, files: tuple[str, ...]) -> None:
         prepare(backend, str(folder.path / files[0]))
@@ -27,15 +27,15 @@ class ForeignTokenizer(Tokenizer):
         self.folder = folder
         """The files and settings that it was read from."""
         _add_named(backend, folder)
-        backend.encode_special_tokens = True  # a text never holds special tokens
+        backend.encode_special_tokens = True  # a text never contains special tokens
         self._begin(backend.get_vocab(with_added_tokens=True))
 
     def _begin(self, vocab: Mapping[str, int]) -> None:
         """Find the ids of the special tokens.
 
-        bos is what a decoder begins with: the config's decoder_start_token_id where there is one,
-        else bos, else cls, else the config's bos_token_id (Qwen). Where there is no padding it is
-        eos, which nothing reads.
+        bos is the token that a decoder begins with: the config's decoder_start_token_id if set,
+        otherwise bos, cls or the config's bos_token_id (Qwen). If there is no padding token, eos is
+        used; its value does not matter.
         """
         self.vocab_size = max(vocab.values(), default=-1) + 1
         roles = {role: vocab.get(self.folder.name_of(role, vocab) or "") for role in USUAL}
@@ -64,28 +64,27 @@ class ForeignTokenizer(Tokenizer):
 
     @cached_property
     def specials(self) -> dict[str, int]:
-        """The ids of all special tokens by name; that of the mask under ours too."""
+        """The ids of all special tokens by name; the mask's also under our name."""
         added = self._backend.get_added_tokens_decoder()
         found = {token.content: id_ for id_, token in added.items() if token.special}
         return found | ({MASK: self._roles["mask"]} if "mask" in self._roles else {})
 
     def _encoded(self, backend: Backend, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts; the name of a special token in a text is text.
+        """Return the ids of texts; the name of a special token in a text is text.
 
-        The vocabulary of a unigram model has these names beside its pieces, and finds them in a
-        text whatever it is told; there such a name is unknown.
+        A unigram model also has these names in its vocabulary and always finds them in a text;
+        there, such a name becomes the unknown token.
         """
         return [self._as_text(ids) for ids in super()._encoded(backend, texts)]
 
     def encode_with_specials(
         self, text: str, places: Mapping[int, int], *, rest: bool = False
     ) -> list[int]:
-        """The ids of a text, or of one that continues another, with special tokens at `places`.
+        """Return the ids of a text with special tokens at `places`; `rest` if it continues another.
 
-        `places` has where the name of each begins, and where it ends. Elsewhere their names are
-        text; where there are none elsewhere, the ids are those of Hugging Face, which finds all,
-        without a frame. Else the text is cut around them, so that only texts are encoded that have
-        none.
+        `places` maps the start of each special token's name to its end. Elsewhere, their names are
+        text. If there are none elsewhere, the ids are those of Hugging Face without a frame;
+        otherwise the text is cut around these names, which are encoded as text.
         """
         backend = self._finding_specials_in_rest if rest else self._finding_specials
         (encoding,) = self._encodings(backend.encode_batch, [text])
@@ -107,10 +106,10 @@ class ForeignTokenizer(Tokenizer):
     def _is_forged(
         self, id_: int, text: str, span: tuple[int, int], places: Mapping[int, int]
     ) -> bool:
-        """Whether an id is a special token whose span has no place of this token.
+        """Whether an id is a special token without one of its `places` in `span`.
 
-        A span may be longer, since some tokens take the white space beside them. The unknown token
-        may stand for a character.
+        A span may be longer than the name, since some tokens take adjacent white space. The unknown
+        token may represent a character.
         """
         start, end = span
         unknown = id_ == self.unk_id and not any(name in text[start:end] for name in self.specials)
@@ -123,12 +122,12 @@ class ForeignTokenizer(Tokenizer):
 
     @cached_property
     def _finding_specials(self) -> Backend:
-        """The same, which finds special tokens in a text."""
+        """The backend, but recognizing special tokens in a text."""
         return _finding(self._backend)
 
     @cached_property
     def _finding_specials_in_rest(self) -> Backend:
-        """The same for texts that continue others."""
+        """The same for texts that continue other text."""
         return _finding(self._without_first_space)
 
     def _as_text(self, ids: list[int]) -> list[int]:
@@ -138,24 +137,24 @@ class ForeignTokenizer(Tokenizer):
 
     @cached_property
     def _never_text(self) -> frozenset[int]:
-        """The ids that no text has; the unknown token may be a character's."""
+        """The ids that no text contains; the unknown token may represent a character."""
         return frozenset(self.specials.values()) - {self.unk_id}
 
     @property
     def first_piece(self) -> int:
-        """The smallest id that is not special: others may follow it."""
+        """The smallest id that is not special; special ids may follow it."""
         special = set(self.specials.values())
         return next(id_ for id_ in range(self.vocab_size + 1) if id_ not in special)
 
     def special_id(self, token: str) -> int:
-        """The id of a special token. Raises InputError when the tokenizer has none of that name."""
+        """Return the id of a special token. Raises InputError if there is none of that name."""
         if token not in self.specials:
             raise InputError(f"The tokenizer of {self.folder.path} has no special token {token}.")
         return self.specials[token]
 
     @cached_property
     def _frame(self) -> Frame:
-        """The ids that the post-processor puts around a text."""
+        """The ids that the settings or the post-processor put around a text."""
         settings, eos = self.folder.settings, (self.eos_id,)
         if "add_bos_token" in settings or "add_eos_token" in settings:
             bos = self.folder.flag("add_bos_token", default=False) and "bos" in self._roles
@@ -176,7 +175,7 @@ class ForeignTokenizer(Tokenizer):
         return Frame(before, after)
 
     def frame(self, lang: str | None = None) -> Frame:
-        """The ids around a source text in `lang`; see `Tokenizer.frame`."""
+        """Return the ids around a source text in `lang`; see `Tokenizer.frame`."""
         if lang is None:
             return self._frame
         id_, known = self.language_id(lang), set(self.languages.values())
@@ -187,7 +186,7 @@ class ForeignTokenizer(Tokenizer):
         return Frame(*parts)
 
     def language_id(self, lang: str) -> int:
-        """The id of a language. Raises InputError, with the nearest name, for one it lacks."""
+        """Return the id of a language. Raises InputError, with the nearest name, if unknown."""
         if lang in self.languages:
             return self.languages[lang]
         if not self.languages:
@@ -201,10 +200,10 @@ class ForeignTokenizer(Tokenizer):
     def encode_words(
         self, texts: Sequence[str], words: Sequence[Sequence[tuple[int, int]]]
     ) -> list[tuple[list[int], list[int | None]]]:
-        """The ids of each text as a whole, and the index in them of each word's first piece.
+        """Return the ids of each whole text, and the index in them of each word's first piece.
 
-        That is the piece with the word's first character, which may begin in the word before, or
-        else the first within the word. See `Tokenizer.encode_words`.
+        This is the piece with the word's first character, which may begin in the previous word, or
+        otherwise the first within the word. See `Tokenizer.encode_words`.
         """
         encodings = self._encodings(self._backend.encode_batch, texts)
         return [
@@ -213,16 +212,16 @@ class ForeignTokenizer(Tokenizer):
         ]
 
     def spans(self, text: str) -> list[Span | None]:
-        """Where each piece of `encode(text)` stands in `text`, as the library has it."""
+        """Return the span in `text` of each piece of `encode(text)`, by the library's offsets."""
         (encoding,) = self._encodings(self._backend.encode_batch, [text])
         return trimmed_spans(text, encoding.offsets)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`, as Hugging Face decodes it; special tokens are skipped."""
+        """Decode `ids` as Hugging Face does; special tokens are skipped."""
         return self._cleaned(self._text(self._backend, ids))
 
     def decode_rest(self, ids: Iterable[int]) -> str:
-        """The text of `ids` that continue others: a space at their beginning stays."""
+        """Decode `ids` that continue others: a leading space is kept."""
         return self._text(self._without_first_space, ids)
 
     def _text(self, backend: Backend, ids: Iterable[int]) -> str:
@@ -231,7 +230,7 @@ class ForeignTokenizer(Tokenizer):
         return text
 
     def _cleaned(self, text: str) -> str:
-        """The text without spaces before punctuation, where the settings ask for it."""
+        """Remove spaces before punctuation, if the settings ask for it."""
         for before in self.cleaned:
             text = text.replace(before, before.strip())
         return text
@@ -243,17 +242,17 @@ class ForeignTokenizer(Tokenizer):
 
     @cached_property
     def cleaned(self) -> tuple[str, ...]:
-        """What loses its spaces in texts that are decoded."""
+        """Strings that lose their spaces in decoded texts."""
         wanted = self.folder.flag("clean_up_tokenization_spaces", default=False)
         return CLEANED if wanted and type(self._backend.model).__name__ != "BPE" else ()
 
     def is_byte(self, id_: int) -> bool:
-        """Whether a token may be a part of a character only, and reads with those beside it."""
+        """Whether a token may be only part of a character, to be decoded with its neighbours."""
         return self.tokens([id_])[0] in _BYTES or "\ufffd" in self.decode_rest([id_])
 
     @cached_property
     def _without_first_space(self) -> Backend:
-        """The same without the space before the first word: it neither puts nor takes one."""
+        """The backend, but without adding or removing a space before the first word."""
         state = _without_prefix(json.loads(self._backend.to_str()))
         with refusing(self.folder.path / self.files[0]):
             backend = Backend.from_str(json.dumps(state))
@@ -261,7 +260,7 @@ class ForeignTokenizer(Tokenizer):
         return backend
 
     def splits(self) -> SubwordSplits:
-        """Raise InputError: subword sampling is of our own vocabularies."""
+        """Raise InputError: subword sampling requires one of our own vocabularies."""
         raise InputError(
             "batch.subword_sampling is for tokenizers that dragoman trained; leave it out."
         )
@@ -271,7 +270,7 @@ _BYTES = frozenset(BYTES)
 
 
 def _finding(backend: Backend) -> Backend:
-    """A copy that finds special tokens in a text."""
+    """Return a copy that recognizes special tokens in a text."""
     copy = Backend.from_str(backend.to_str())
     copy.encode_special_tokens = False
     return copy
@@ -280,9 +279,9 @@ def _finding(backend: Backend) -> Backend:
 def _first_pieces(
     pieces: Sequence[tuple[int, int]], words: Iterable[tuple[int, int]]
 ) -> Iterator[int | None]:
-    """The index of the first of the ordered pieces that overlaps each word; None if none does.
+    """Yield the index of the first of the ordered pieces that overlaps each word; None if none.
 
-    A word also begins with an empty piece at its start: a space that the offsets leave out.
+    An empty piece at its start also counts: a space that the offsets leave out.
     """
     at = 0
     for start, end in words:
@@ -292,7 +291,7 @@ def _first_pieces(
 
 
 def _add_named(backend: Backend, folder: TokenizerFolder) -> None:
-    """Add the special tokens that only the settings name, so that they have ids."""
+    """Add special tokens that only the settings name, so that they have ids."""
     vocab = backend.get_vocab(with_added_tokens=True)
     named = (folder.name_of(role, vocab) for role in USUAL)
     names = [name for name in (*named, *folder.extra_tokens) if name]
@@ -302,7 +301,7 @@ def _add_named(backend: Backend, folder: TokenizerFolder) -> None:
 
 
 def _without_prefix(state: Any) -> Any:  # noqa: ANN401 -- a tree of JSON
-    """The state of a tokenizer without the steps that put a space before a text or take it."""
+    """Return a tokenizer's state without the steps that add or remove a space before a text."""
     if isinstance(state, list):
         kept = (each for each in state if not (isinstance(each, dict) and _is_prefix(each)))
         return [_without_prefix(each) for each in kept]
@@ -322,7 +321,7 @@ def _without_prefix(state: Any) -> Any:  # noqa: ANN401 -- a tree of JSON
 
 
 def _is_prefix(step: Mapping[str, Any]) -> bool:
-    """Whether a step puts a mark before a text, or takes one space from its beginning."""
+    """Whether a step puts a mark before a text, or removes one leading space."""
     return step.get("type") == "Prepend" or (
         step.get("type") == "Strip" and step.get("content") == " " and step.get("start") == 1
     )

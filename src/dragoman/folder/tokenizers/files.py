@@ -1,4 +1,4 @@
-"""The files of a Hugging Face folder that say how texts become ids."""
+"""The files of a Hugging Face folder that define its tokenizer."""
 
 import re
 import struct
@@ -25,39 +25,39 @@ USUAL = {
     "cls": ("[CLS]", "<s>"),
     "mask": ("[MASK]", "<mask>"),
 }
-"""What the special token of a role is called where the files do not say it."""
+"""Usual names of the special token of a role, if the files do not name it."""
 
 LANGUAGE = re.compile(r">>(\S+)<<|__([a-z]{2,3})__|([a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})")
 """Tokens that name a language: Marian's, M2M100's, mBART's and NLLB's."""
 
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-"""Files of settings, which a folder may have beside those of the vocabulary."""
+"""Settings files, which a folder may have in addition to those of the vocabulary."""
 
 
 Scores = list[tuple[str, float]]
 
 LONGEST_PIECE = 512
-"""Most characters of a piece, each of whose parts is looked up: the longest published ones are 128
-spaces."""
+"""Maximum number of characters in a piece, each part of which is looked up; the longest published
+ones are 128 spaces."""
 LEAST_PIECES = 4
 CONTROL, USER_DEFINED = 3, 4
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What is read of a SentencePiece model, which is a message of Protocol Buffers."""
+    """The parts read from a SentencePiece model, a Protocol Buffers message."""
 
     path: Path
     scores: Scores
     """Each piece and its score."""
     added: list[AddedToken]
-    """Pieces that are looked for in texts as they are: control and user-defined ones."""
+    """Pieces matched literally in texts: control and user-defined ones."""
     charsmap: bytes
-    """The normalizer's map of characters; empty for none."""
+    """The normalizer's character map; empty if there is none."""
 
     @classmethod
     def read(cls, path: Path) -> "Pieces":
-        """Read a model file; whatever a damaged one raises is the caller's."""
+        """Read a model file; the caller handles any error that a damaged one raises."""
         scores: Scores = []
         added: list[AddedToken] = []
         charsmap = b""
@@ -78,32 +78,32 @@ class Pieces:
 
 
 MASK = AddedToken("<mask>", lstrip=True, normalized=False)
-"""It takes the space before it: the text's own, or that of the normalizer."""
+"""It takes the space before it: the text's or the normalizer's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerRules:
-    """What the tokenizers of a family do that their files do not say."""
+    """Behaviour of a family's tokenizers that their files do not define."""
 
     build: "Callable[[TokenizerFolder, Pieces], Backend] | None" = None
-    """Makes one of a SentencePiece model."""
+    """Builds a tokenizer from a SentencePiece model."""
     mask: AddedToken | None = None
-    """Added to what is made so."""
+    """A mask token to add to the built tokenizer."""
     frame: str = ""
-    """What it puts around a text, `$A`, where that does not follow its language."""
+    """The template around a text, `$A`, if it does not depend on its language."""
     words: str | None = None
-    """What is a word for byte-level BPE; by default what GPT-2 takes for one."""
+    """Pattern of a word for byte-level BPE; GPT-2's by default."""
     framed: bool = True
-    """Whether byte-level BPE has cls and sep around a text."""
+    """Whether byte-level BPE puts cls and sep around a text."""
     lang: str | None = None
-    """The language of a source where none is named: a file may be older than its settings."""
+    """The default source language: a file may be older than the setting for it."""
     lang_last: bool = False
-    """Whether it follows the text, unless the settings say otherwise."""
+    """Whether the language follows the text, unless the settings say otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerFolder:
-    """The files of a folder that say how texts become ids."""
+    """A folder's tokenizer files and settings."""
 
     path: Path
     config: Mapping[str, Any]
@@ -111,9 +111,9 @@ class TokenizerFolder:
     settings: Mapping[str, Any]
     """`tokenizer_config.json`, and `special_tokens_map.json` for what it leaves out."""
     kind: str
-    """The kind of tokenizer: the class that the settings name, else the model's type."""
+    """The kind of tokenizer: the class that the settings name, or the model's type."""
     rules: TokenizerRules
-    """Those of its kind."""
+    """The rules of its kind."""
 
     @classmethod
     def of(
@@ -133,22 +133,22 @@ class TokenizerFolder:
         return cls(path=path, config=config, settings=found, kind=kind, rules=rules)
 
     def has(self, *names: str) -> bool:
-        """Whether all these files are there."""
+        """Whether all these files exist."""
         return all((self.path / name).is_file() for name in names)
 
     def files(self, *names: str) -> tuple[str, ...]:
-        """These files, and those of settings that are there."""
+        """Return these names, and those of the settings files that exist."""
         return (*names, *(name for name in SETTINGS if self.has(name)))
 
     def name_of(self, role: str, vocab: Mapping[str, int]) -> str | None:
-        """The special token of a role: of the settings, or a usual name where they have none."""
+        """Return a role's special token: from the settings, or a usual name if they name none."""
         if any(f"{each}_token" in self.settings for each in USUAL):
             return _content(self.settings.get(f"{role}_token"))
         return next((name for name in USUAL[role] if name in vocab), None)
 
     @property
     def extra_tokens(self) -> list[str]:
-        """Special tokens beside those that have a role: of languages, say."""
+        """Special tokens without a role, such as languages."""
         found = [
             *_listed(self.settings.get("additional_special_tokens")),
             *_listed(self.settings.get("extra_special_tokens")),
@@ -156,7 +156,7 @@ class TokenizerFolder:
         return [name for name in map(_content, found) if name]
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """A setting that is true or false."""
+        """Return a boolean setting."""
         value = self.settings.get(name)
         return default if value is None else bool(value)
 
@@ -168,13 +168,13 @@ def _listed(value: object) -> list[Any]:
 
 
 def _content(token: object) -> str | None:
-    """The text of a token, which files give as it is or with its properties."""
+    """Return the text of a token, which files give as a string or with its properties."""
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else None
 
 
 def read_vocab(path: Path) -> dict[str, int]:
-    """Read a `vocab.json`: the id of each piece. Raises InputError where it is something else."""
+    """Read the id of each piece from a `vocab.json`. Raises InputError if it is anything else."""
     vocab = read_object(path)
     if not vocab or not all(type(id_) is int and 0 <= id_ < 1 << 31 for id_ in vocab.values()):
         raise InputError(f"{path} does not give a number to each piece; download it again.")
@@ -183,7 +183,7 @@ def read_vocab(path: Path) -> dict[str, int]:
 
 @contextmanager
 def refusing(path: Path) -> Iterator[None]:
-    """Turn what a library raises for a damaged file, panics too, into one InputError."""
+    """Turn any error of a library for a damaged file, including panics, into an InputError."""
     try:
         yield
     except DragomanError:

@@ -1,7 +1,7 @@
 """Marian and M2M100: pieces by SentencePiece's own library, ids from a `vocab.json`.
 
-The pieces of a text are those of the model file, which has ids of its own; the model's ids are
-those that `vocab.json` gives to the pieces, and a piece that is not in it is the unknown token.
+The SentencePiece model splits a text into pieces; its own ids are not used. `vocab.json` maps the
+pieces to the model's ids, and a piece that is not in it to the unknown token.
 """
 
 import json
@@ -32,9 +32,9 @@ from dragoman.text.tokenizer import BYTES, Frame, Tokenizer
 from dragoman.text.unreadable import encode_or_reject
 
 MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
-"""The files of a Marian model in a folder of Hugging Face."""
+"""The tokenizer files of a Marian model in a Hugging Face folder."""
 PIECES, BEGIN, END = 2, 4, 5
-"""Fields of `SentencePieceText`, and of a piece: its place in the text, in bytes of UTF-8."""
+"""Fields of `SentencePieceText`, and of a piece: its start and end in UTF-8 bytes."""
 CODES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga "
     "gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml "
@@ -42,15 +42,15 @@ CODES = {
     "tr uk ur uz vi wo xh yi yo zh zu",
     "wmt21": "en ha is ja cs ru zh de",
 }
-"""The languages of M2M100 and of the models of WMT 2021, whose tokens follow the vocabulary."""
+"""The languages of M2M100 and the WMT 2021 models, whose tokens follow the vocabulary."""
 
 
 class PieceTokenizer(ForeignTokenizer):
     """A SentencePiece model, and the ids of its pieces in a vocabulary.
 
-    Of `models` the first cuts texts, and the second joins pieces. `roles` are those that have
-    tokens, by default those of Marian. `lang` is the language put before a text unless another is
-    asked for; None for Marian, where a text may begin with its target language, `>>lang<<`.
+    The first of `models` splits texts, and the second joins pieces. `roles` are the special tokens'
+    roles, by default Marian's. `lang` is the default language put before a text; None for Marian,
+    where a text may begin with its target language, `>>lang<<`.
     """
 
     def __init__(
@@ -77,26 +77,26 @@ class PieceTokenizer(ForeignTokenizer):
 
     @cached_property
     def specials(self) -> dict[str, int]:
-        """The ids of the special tokens, those of languages among them."""
+        """The ids of the special tokens, including those of languages."""
         marked = {p: i for p, i in self._vocab.items() if _LANGUAGE.fullmatch(p)}
         return {name: self._vocab[name] for name in self._named} | marked
 
     @cached_property
     def byte_ids(self) -> frozenset[int]:
-        """The ids of the tokens that spell characters which are in no piece."""
+        """The ids of the byte tokens, which spell characters that are in no piece."""
         return frozenset(self._vocab[byte] for byte in BYTES if byte in self._vocab)
 
     def frame(self, lang: str | None = None) -> Frame:
-        """The ids around a source text in `lang` (Marian: into `lang`)."""
+        """Return the ids around a source text in `lang` (Marian: into `lang`)."""
         lang = lang or self._lang
         return Frame(() if lang is None else (self.language_id(lang),), (self.eos_id,))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text; see `Tokenizer.encode_batch`."""
+        """Return the ids of each text; see `Tokenizer.encode_batch`."""
         return encode_or_reject(lambda some: [*map(self._marked_ids, some)], texts)
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts that continue other text: no space is put before them."""
+        """Return the ids of texts that continue other text: no space is put before them."""
 
         def encode(some: Sequence[str]) -> list[list[int]]:
             return [self._text_ids(self._plain_reads, text) for text in some]
@@ -104,19 +104,19 @@ class PieceTokenizer(ForeignTokenizer):
         return encode_or_reject(encode, texts)
 
     encode_words = Tokenizer.encode_words
-    """Each word alone: SentencePiece's library gives no offsets in characters here."""
+    """Encodes each word alone: SentencePiece's library gives no character offsets here."""
 
     @cached_property
     def _plain_reads(self) -> Any:  # noqa: ANN401 -- SentencePiece has no types
         return _load(self._models[0], WITHOUT_FIRST_SPACE)
 
     def language_mark(self, text: str) -> str:
-        """The `>>lang<<` at the beginning of a text, if `lang` is one of the model's languages."""
+        """Return the `>>lang<<` that a text begins with, if the model has this language."""
         found = _MARK.match(text) if self._marks else None
         return found[0] if found and found[1] in self.languages else ""
 
     def without_marks(self) -> "PieceTokenizer":
-        """The same, for texts whose language is chosen already: a mark in them is text."""
+        """Return a copy that treats language marks as text: the language is already chosen."""
         plain = copy(self)
         plain._marks = False  # noqa: SLF001 -- the same class
         return plain
@@ -127,12 +127,12 @@ class PieceTokenizer(ForeignTokenizer):
         return before + self._text_ids(self._reads, text[len(mark) :])
 
     def _text_ids(self, processor: Any, text: str) -> list[int]:  # noqa: ANN401 -- as above
-        """The ids of a text. SentencePiece returns unknown pieces as the text has them."""
+        """Return the ids of a text. SentencePiece returns unknown pieces as in the text."""
         pieces = processor.encode(text, out_type=str)
         return self._as_text([self._vocab.get(piece, self.unk_id) for piece in pieces])
 
     def spans(self, text: str) -> list[Span | None]:
-        """Where each piece of `encode(text)` stands in `text`, but for the mark of a language."""
+        """Return the span in `text` of each piece of `encode(text)`; None for a language mark."""
         mark = self.language_mark(text)
         rest = text[len(mark) :]
         char_of = [n for n, char in enumerate(text) for _ in char.encode()] + [len(text)]
@@ -144,11 +144,11 @@ class PieceTokenizer(ForeignTokenizer):
         return [*([None] if mark else []), *trimmed_spans(text, offsets)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`, as Hugging Face decodes it; special tokens are skipped."""
+        """Decode `ids` as Hugging Face does; special tokens are skipped."""
         return self._cleaned(self.decode_rest(ids).strip())
 
     def decode_rest(self, ids: Iterable[int]) -> str:
-        """The text of `ids`."""
+        """Decode `ids` that continue others."""
         skipped = {self._vocab[name] for name in self._named}
         pieces = [
             self._pieces[id_] for id_ in map(int, ids) if id_ in self._pieces and id_ not in skipped
@@ -158,30 +158,30 @@ class PieceTokenizer(ForeignTokenizer):
 
     @cached_property
     def cleaned(self) -> tuple[str, ...]:
-        """What loses its spaces in texts that are decoded."""
+        """Strings that lose their spaces in decoded texts."""
         return CLEANED if self.folder.flag("clean_up_tokenization_spaces", default=False) else ()
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The pieces as the vocabulary spells them, for display."""
+        """Return the pieces as the vocabulary spells them, for display."""
         return [self._pieces.get(int(id_), f"<no piece {id_}>") for id_ in ids]
 
     @cached_property
     def content_hash(self) -> str:
-        """A hash of everything that decides how a text is encoded."""
+        """Return a hash of everything that affects how a text is encoded."""
         digest = sha256(json.dumps([self._vocab, self._named], sort_keys=True).encode())
         for processor in (self._reads, self._writes):
             digest.update(processor.serialized_model_proto())
         return digest.hexdigest()
 
     def copy_backend(self, *, rest: bool = False) -> Backend:  # noqa: ARG002 -- the interface
-        """Raise InputError: `tokenizers` does not run this one."""
+        """Raise InputError: `tokenizers` cannot run this one."""
         raise InputError(
             f"The tokenizer of {self.folder.path} is {', '.join(self.files)}, which cannot be "
             "written as a tokenizer.json."
         )
 
     def save(self, path: Path, *, rest: bool = False) -> None:  # noqa: ARG002 -- the interface
-        """Write what `run.py` of an ONNX folder reads, and the models of SentencePiece beside."""
+        """Write the file that an ONNX folder's `run.py` reads, next to the SentencePiece models."""
         for model in self._models:
             (path.parent / model.name).write_bytes(read_own(model))
         said = {
@@ -199,13 +199,13 @@ _LANGUAGE = re.compile(r">>\S+<<|__[a-z]{2,3}__")
 
 
 def read_marian(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer]:
-    """Read the two tokenizers of a Marian model, of one vocabulary or of two."""
+    """Read the two tokenizers of a Marian model, with one or two vocabularies."""
     apart = folder.flag("separate_vocabs", default=False)
     names = [*MARIAN_FILES, *["target_vocab.json"] * apart]
     source, target, vocab, *others = (folder.path / name for name in names)
     given = read_vocab(vocab)
     written = read_vocab(others[0]) if apart else dict(given)
-    joins = target if apart else source  # as Hugging Face has it
+    joins = target if apart else source  # as in Hugging Face
     return (
         PieceTokenizer(folder, names, (source, joins), given),
         PieceTokenizer(folder, names, (target, joins), written).without_marks(),
@@ -213,10 +213,10 @@ def read_marian(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer
 
 
 def read_marian_own(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer] | None:
-    """Read those of a folder as Marian writes it; None where it has no vocabulary of Marian's.
+    """Read the tokenizers of Marian's own folder; None if it has no vocabulary of Marian's.
 
-    SentencePiece models that Marian trained have the ids of the model; for others a vocabulary in
-    YAML numbers the pieces. Padding comes last, where its row was appended.
+    SentencePiece models that Marian trained have the model's ids; for others, a YAML vocabulary
+    numbers the pieces. Padding is last, since its row was appended.
     """
     numbered = find_vocabularies(folder.path)
     pad_id = folder.config.get("pad_token_id")
@@ -254,12 +254,12 @@ def read_m2m100(folder: TokenizerFolder) -> PieceTokenizer:
 
 
 WITHOUT_FIRST_SPACE = b"\x1a\x02\x18\x00"
-"""Behind a model, its `normalizer_spec.add_dummy_prefix` is false: parts of a message that occur
-twice are merged (https://protobuf.dev/programming-guides/encoding/#last-one-wins)."""
+"""Appended to a model, sets its `normalizer_spec.add_dummy_prefix` to false: repeated parts of a
+message are merged (https://protobuf.dev/programming-guides/encoding/#last-one-wins)."""
 
 
 def _load(path: Path, more: bytes = b"") -> Any:  # noqa: ANN401 -- SentencePiece has no types
-    """Read a model file, as if it ended with `more`."""
+    """Load a model file with `more` appended."""
     from sentencepiece import SentencePieceProcessor  # few models need it
 
     with refusing(path):

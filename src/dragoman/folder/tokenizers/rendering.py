@@ -1,8 +1,8 @@
-"""Render a chat template: a program that `template` runs, with limits on its time and memory.
+"""Render a chat template: a program that `template` runs with limits on time and memory.
 
 Standard input is a JSON object with `source`, `marks` and `variables`; standard output is one with
 `text` or `error`. Jinja's sandbox bounds a `range` but neither nested loops nor repeated strings,
-so a template from elsewhere runs in a process that the system ends when it exceeds its limits.
+so an untrusted template runs in a process that the system ends when it exceeds its limits.
 """
 
 import json
@@ -18,16 +18,16 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 SECONDS, BYTES, CHARACTERS = 3, 1 << 30, 1 << 24
-"""Most time of a processor, memory, and characters of the text."""
+"""Limits on CPU time, memory, and the length of the text."""
 
 
 class GenerationTag(Extension):
-    """`{% generation %}` around what an assistant writes: training needs it, a prompt does not."""
+    """`{% generation %}` around an assistant's text: used in training, ignored in a prompt."""
 
     tags = {"generation"}  # noqa: RUF012 -- as Jinja declares it
 
     def parse(self, parser: Parser) -> nodes.Node:
-        """Return what is inside, in a scope of its own."""
+        """Return the contents in their own scope."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return nodes.Scope(body).set_lineno(line)
@@ -65,7 +65,7 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,  # noqa: FBT001, FBT002
 ) -> str:
-    """Return JSON without the escapes for HTML that Jinja's own filter adds."""
+    """Return JSON without the HTML escapes that Jinja's own filter adds."""
     return json.dumps(
         value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
@@ -77,7 +77,7 @@ def _raise_exception(message: str) -> NoReturn:
 
 def main() -> None:
     """Answer one request."""
-    import resource  # of Unix; the module is imported elsewhere for its limits
+    import resource  # Unix only; other modules import this one for its limits
 
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))

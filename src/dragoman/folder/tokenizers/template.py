@@ -1,10 +1,10 @@
 """The chat template of a Hugging Face folder: messages to the ids of a prompt.
 
-The template is a program in Jinja's language that writes the special tokens between the messages.
-A message must not forge them, whatever the template does with it (trim, split, replace). So the
-template writes marks in place of special tokens: their names in the template's own text, and in
-variables such as `bos_token`, become marks of a random number that no message knows. In the
-rendered text the special tokens are at the marks alone.
+The template is a Jinja program that writes special tokens between the messages. A message must not
+forge them, whatever the template does with it (trim, split, replace). So the names of special
+tokens in the template's own text, and in variables such as `bos_token`, are replaced by marks with
+a random number that no message can know. In the rendered text, only these marks become special
+tokens.
 """
 
 import json
@@ -26,24 +26,24 @@ from dragoman.text.tokenizer import Tokenizer
 
 FILE = "chat_template.jinja"
 LARGEST = 1 << 20
-"""Most bytes of the file; published templates have up to 30,000."""
+"""Maximum size of the file in bytes; published templates have up to 30,000."""
 PATIENCE = 60
-"""Seconds to wait for `rendering`, which may have to wait for a processor."""
+"""Seconds to wait for `rendering`, which may have to wait for a CPU."""
 
 Message = Mapping[str, str]
 """A `role` ("system", "user" or "assistant") and its `content`."""
 
 
 def find_template(folder: TokenizerFolder) -> tuple[str, Path] | None:
-    """Return the chat template of a folder, and its file; None if there is none.
+    """Return a folder's chat template and its file; None if there is none.
 
-    Raises InputError for one that cannot be read.
+    Raises InputError if it cannot be read.
     """
     origin, source = folder.path / SETTINGS[0], folder.settings.get("chat_template")
     if folder.has(FILE):
         origin = folder.path / FILE
         source = read_file(origin, LARGEST).decode(errors="replace")
-    if isinstance(source, list):  # of several, this is the one without tools
+    if isinstance(source, list):  # named: use the one without tools
         named = (each for each in source if isinstance(each, Mapping))
         source = next((one.get("template") for one in named if one.get("name") == "default"), 0)
     if source is None:
@@ -55,7 +55,7 @@ def find_template(folder: TokenizerFolder) -> tuple[str, Path] | None:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTemplate:
-    """A chat template and its tokenizer. `origin` is the file that it was read from."""
+    """A chat template and its tokenizer; `origin` is the template's file."""
 
     source: str
     origin: Path
@@ -70,14 +70,14 @@ class PublishedTemplate:
         return None if found is None else cls(*found, tokenizer)
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """The ids of a prompt that asks for the answer to the last message.
+        """Return the ids of a prompt for the answer to the last message.
 
-        Those of `apply_chat_template(..., add_generation_prompt=True)` of transformers, except
-        that the name of a special token in a message is text. Raises InputError for messages that
-        the template refuses, and for a template that fails or exceeds the limits of `rendering`.
+        They are those of `apply_chat_template(..., add_generation_prompt=True)` of transformers,
+        except that the name of a special token in a message is text. Raises InputError if the
+        template rejects the messages, fails, or exceeds the limits of `rendering`.
         """
         specials, nonce = self.tokenizer.specials, secrets.randbelow(10**18)
-        # a word may be the name of a role, which templates compare: `_check` sees to those
+        # names that are words may be roles, which templates compare: `_check` handles them
         signs = (name for name in specials if re.search(r"[^\w\s]", name))
         marks = {name: f"<{nonce}:{number}>" for number, name in enumerate(signs)}
         names = {mark: name for name, mark in marks.items()}
@@ -103,7 +103,7 @@ class PublishedTemplate:
         return self.tokenizer.encode_with_specials(text, places)
 
     def _check(self, text: str, messages: Sequence[Message]) -> None:
-        """Raise InputError for a special token that the template itself puts together."""
+        """Raise InputError if the template itself composes the name of a special token."""
         for name in self.tokenizer.specials:
             if name in text and not any(name in message["content"] for message in messages):
                 raise InputError(

@@ -1,9 +1,9 @@
-"""What SentencePiece and Marian write: models, vocabularies and options, without their libraries.
+"""Reading the models, vocabularies and options of SentencePiece and Marian without their libraries.
 
-    *.spm            a SentencePiece model: a message of Protocol Buffers
-    *.yml            Marian's vocabulary, `piece: id` a line, or its options, one a line
+    *.spm            a SentencePiece model: a Protocol Buffers message
+    *.yml            Marian's vocabulary, `piece: id` per line, or its options, one per line
 
-Of YAML only these flat forms are read.
+Only these flat forms of YAML are read.
 """
 
 import re
@@ -16,16 +16,16 @@ from dragoman.files.reading import read_file
 
 END = "</s>"
 LARGEST = 1 << 26
-"""Most bytes of a vocabulary; the largest that are published have 16 million."""
+"""Maximum size of a vocabulary in bytes; the largest published ones have 16 million."""
 LONGEST_NUMBER = 10
-"""Most bytes of a number of Protocol Buffers, which has 64 bits."""
+"""Maximum size of a 64-bit Protocol Buffers number in bytes."""
 
 
 def find_vocabularies(folder: Path) -> tuple[Path, Path] | None:
-    """Return what Marian numbers the pieces of source and target by; None where there is nothing.
+    """Return Marian's vocabulary files of source and target; None if there are none.
 
-    The options of decoding name the files; without them there must be one. Raises InputError for
-    one that is missing, and for several of which nothing tells which is which.
+    The decoding options name the files; without them there must be only one. Raises InputError if
+    one is missing, or if there are several and the options do not tell which is which.
     """
     options = read_decoding(folder)
     listed = options.get("vocabs", [])
@@ -45,9 +45,9 @@ def find_vocabularies(folder: Path) -> tuple[Path, Path] | None:
 
 
 def read_decoding(folder: Path) -> dict[str, Any]:
-    """Read Marian's options of decoding, if the folder has them: `MODEL.npz.decoder.yml`, another.
+    """Read Marian's decoding options, if any, from `MODEL.npz.decoder.yml` or a similar file.
 
-    Those of the model that is there come before those of others that training has left.
+    Those of the existing model are preferred to those of others that training has left behind.
     """
     path = _decoding_file(folder)
     return {} if path is None else read_options(read_text(path))
@@ -60,7 +60,7 @@ def _decoding_file(folder: Path) -> Path | None:
 
 
 def marian_files(folder: Path) -> list[str]:
-    """Return the names of the files that are read beside the weights of a folder of Marian's."""
+    """Return the names of the files, apart from weights, that are read from Marian's own folder."""
     found = [_decoding_file(folder), *(find_vocabularies(folder) or ())]
     return [path.name for path in found if path]
 
@@ -71,7 +71,7 @@ def read_text(path: Path) -> str:
 
 
 def read_options(text: str) -> dict[str, Any]:
-    """Read Marian's options, one a line: a flag, a number, a text, or a list on lines after it."""
+    """Read Marian's options, one per line: a flag, number or text, or a list on the next lines."""
     options, key = dict[str, Any](), ""
     for line in text.rstrip("\0").splitlines():
         if item := re.fullmatch(r"\s*- (.*)", line):
@@ -93,10 +93,10 @@ def _value(text: str) -> Any:  # noqa: ANN401 -- a scalar
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:
-    """Read the ids of pieces: those of a SentencePiece model, or of Marian's own file.
+    """Read the ids of pieces from a SentencePiece model or from Marian's own file.
 
-    There a line is `piece: id`, the piece quoted where YAML asks for it. Raises InputError for
-    another form.
+    In the latter, a line is `piece: id`, with the piece quoted if YAML requires it. Raises
+    InputError for another form.
     """
     if path.suffix == ".spm":
         try:
@@ -116,7 +116,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
 
 
 def _token(text: str) -> str:
-    """Undo the quotes of YAML: '' in single ones, escapes in double ones, which JSON shares."""
+    """Unquote a YAML scalar: '' in single quotes, backslash escapes in double quotes."""
     if text[:1] == "'" == text[-1:]:
         return text[1:-1].replace("''", "'")
     if text[:1] != '"' or text[-1:] != '"':
@@ -132,9 +132,9 @@ def _token(text: str) -> str:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of each field of a message; a number's bytes are left as they are.
+    """Yield the number and bytes of each field of a message; numbers are not decoded.
 
-    Raises ValueError or IndexError for what is not a message.
+    Raises ValueError or IndexError if it is not a message.
     """
     place = 0
     while place < len(message):
@@ -158,12 +158,12 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def number_in(field: bytes) -> int:
-    """The number of a field that holds one."""
+    """Return the value of a numeric field."""
     return _number(field, 0)[0]
 
 
 def _number(message: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and the place after it."""
+    """Return a number of seven bits per byte, and the place after it."""
     found = shift = 0
     for byte in message[place : place + LONGEST_NUMBER]:
         found |= (byte & 127) << shift
