@@ -1,4 +1,4 @@
-"""The assemblies: configs, models, and folders that hold them."""
+"""The complete models, their configs and presets."""
 
 from dragoman.models.build import Model, build, count_parameters
 from dragoman.models.config import (

@@ -1,11 +1,11 @@
 """The most probable tags that form spans.
 
 Tags chosen word by word may contradict each other: `I-X` continues a span of type X, so it must
-follow `B-X` or `I-X`. Among the rows of tags that keep to this, the most probable
+follow `B-X` or `I-X`. The Viterbi algorithm finds the most probable valid sequence of tags,
 
-    argmax over y of sum_t log p_t(y_t) + a(y_{t-1}, y_t),   a = 0 where allowed, -inf elsewhere
+    argmax over y of sum_t log p_t(y_t) + a(y_{t-1}, y_t),   a = 0 if allowed, -inf otherwise
 
-is found by Viterbi's algorithm in `O(L C^2)`. In names of tensors: C tags.
+in `O(L C^2)`. In tensor names, C is the number of tags.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from torch import Tensor
 def allowed_pairs(labels: Sequence[str]) -> Tensor:
     """Return `(C + 1, C)`: whether a tag may follow another; the last row is for the first tag.
 
-    Where no label is B-X, no span of type X could ever begin: there I-X may stand
+    If no label is B-X, no span of type X could ever begin; then I-X is allowed
     anywhere, as a tag for a single word.
     """
     begins = {f"I-{tag[2:]}": tag for tag in labels if tag.startswith("B-")}
@@ -29,10 +29,10 @@ def allowed_pairs(labels: Sequence[str]) -> Tensor:
 
 
 def best_tags(logits_BLC: Tensor, tagged_BL: Tensor, labels: Sequence[str]) -> Tensor:
-    """Return the numbers of the tags `(B, L)`, chosen where `tagged` is True, 0 elsewhere.
+    """Return tag indices `(B, L)`, chosen where `tagged` is True, 0 elsewhere.
 
-    Positions that are not tagged (later pieces of a word, padding) are passed over. Where labels
-    are not spans, this is the best tag of each word.
+    Positions that are not tagged (later pieces of a word, padding) are skipped. If labels are not
+    spans, this is the best tag of each word.
     """
     log_probs_BLC = logits_BLC.float().log_softmax(-1)
     allowed = allowed_pairs(labels).to(logits_BLC.device)

@@ -1,4 +1,4 @@
-"""From a config to its model: with weights drawn anew, or empty; and how many parameters it has."""
+"""Building models from configs, with new weights or on the meta device; counting parameters."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,18 +29,18 @@ Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Shape = tuple[int, ...]
 
 MOST_TENSORS = 100_000
-"""Most tensors of a checkpoint: Llama 3.1 405B has 1,138, and DeepSeek-V3 with its experts 91,991.
-The library needs seconds and gigabytes for a million names."""
+"""Maximum number of tensors in a checkpoint: Llama 3.1 405B has 1,138, and DeepSeek-V3 with its
+experts 91,991. The library needs seconds and gigabytes for a million names."""
 LARGEST_HEADER = 100_000_000
-"""Bytes of a header of safetensors, as the format allows."""
+"""Maximum size of a safetensors header in bytes, as in the format."""
 SCALE = ".scale"
-"""Follows the name of a matrix in 8 bits in the name of its scales."""
+"""Suffix of the name of an 8-bit matrix's scales."""
 PART_NAMES = {"src_embedding": "source embedding", "tgt_embedding": "target embedding"}
-"""Names of parts that differ from those of the modules."""
+"""Displayed names of parts, if not the module's."""
 
 
 def build(config: ModelConfig) -> Model:
-    """Build the variant that the config's kind names, with newly drawn weights."""
+    """Build the variant of the config's kind, with newly initialized weights."""
     match config:
         case EncoderDecoderConfig():
             return EncoderDecoder(config)
@@ -51,7 +51,7 @@ def build(config: ModelConfig) -> Model:
 
 
 def build_on_meta(config: ModelConfig) -> Model:
-    """Build a model whose weights have shapes and dtypes but no memory; draws nothing.
+    """Build a model on the meta device, without initializing weights.
 
     Raises InputError for sizes that PyTorch cannot build: beyond 64 bits, or negative.
     """
@@ -60,13 +60,13 @@ def build_on_meta(config: ModelConfig) -> Model:
             return build(config)
     except (RuntimeError, TypeError) as error:
         why = str(error).partition("\n")[0]
-        if not re.search("overflow|negative dimension", why, re.IGNORECASE):  # a class of its own
+        if not re.search("overflow|negative dimension", why, re.IGNORECASE):  # another error
             raise
         raise InputError(f"the model's sizes cannot be built ({why}); change them") from error
 
 
 class _Undrawn(TorchFunctionMode):
-    """Leaves tensors as they are: on `meta` even drawing nothing imports a second of PyTorch."""
+    """Skips initialization: even on `meta`, it imports PyTorch modules for a second."""
 
     def __torch_function__(
         self,
@@ -81,9 +81,9 @@ class _Undrawn(TorchFunctionMode):
 
 
 def count_parameters(config: ModelConfig) -> dict[str, int]:
-    """Count the parameters of each part of a model; a matrix that several parts share counts once.
+    """Count the parameters of each part of a model; a shared matrix counts once.
 
-    The model is built on the `meta` device, so whatever it consists of is counted.
+    The model is built on the `meta` device, so that all its modules are counted.
     """
     return dict(_counted(config))
 
@@ -100,9 +100,9 @@ def _counted(config: ModelConfig) -> tuple[tuple[str, int], ...]:
 
 @contextmanager
 def open_tensors(path: Path, framework: str = "pt") -> Iterator[Any]:
-    """Open a file of safetensors. Raises InputError for more than `MOST_TENSORS`.
+    """Open a safetensors file. Raises InputError for more than `MOST_TENSORS` tensors.
 
-    Each has two lists in the header, its shape and its place, which are counted before all is read.
+    Each has two lists in the header, its shape and offsets, which are counted before parsing.
     """
     with open_regular(path) as stream:
         length = int.from_bytes(stream.read(8), "little")
@@ -112,7 +112,7 @@ def open_tensors(path: Path, framework: str = "pt") -> Iterator[Any]:
 
 
 def check_number(path: Path, number: int) -> None:
-    """Raise InputError for a file, or an index of files, of more tensors than a model has."""
+    """Raise InputError for a file or an index with more than `MOST_TENSORS` tensors."""
     if number > MOST_TENSORS:
         raise InputError(
             f"{path} has more than {MOST_TENSORS:,} tensors, which no model has; take the model "
@@ -122,7 +122,7 @@ def check_number(path: Path, number: int) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Any]:
-    """The open weights, with the library's errors in our words."""
+    """Open a weight file; the library's errors become InputErrors."""
     try:
         if not path.is_file():
             raise InputError(f"{path.parent} has no weights: {path.name} is missing.")
@@ -137,9 +137,10 @@ def reading(path: Path) -> Iterator[Any]:
 
 
 def build_empty(path: Path, config: ModelConfig, allowed: Sequence[str]) -> Model:
-    """The model with weights that take no memory, after checking that those of a file fit it.
+    """Build a model on the meta device, after checking that the weights of a file fit it.
 
-    `allowed` are the dtypes of the file, in the words of safetensors; 8 bits are for matrices.
+    `allowed` are the dtypes of the file by their names in safetensors; only matrices may have 8
+    bits. Raises InputError if they do not fit.
     """
     with reading(path) as stored:
         slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
@@ -149,7 +150,7 @@ def build_empty(path: Path, config: ModelConfig, allowed: Sequence[str]) -> Mode
     no_matrices = {name for name in rounded if len(shapes[name]) != 2}
     if other := no_matrices | {name for name, dtype in dtypes.items() if dtype not in allowed}:
         raise InputError(f"{path}: {some(other)} must hold 32-bit floating-point numbers.")
-    if config.depth > len(shapes):  # too many layers to build before looking closer
+    if config.depth > len(shapes):  # could be too many layers to build
         raise InputError(
             f"{path} holds {counted(len(shapes), 'tensor')}, but config.json describes a model of "
             f"{counted(config.depth, 'layer')}; the two files are not of one model."
@@ -164,7 +165,7 @@ def build_empty(path: Path, config: ModelConfig, allowed: Sequence[str]) -> Mode
 
 
 def _compare(path: Path, found: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> None:
-    """Every weight used, every weight set, every shape as the config says."""
+    """Check that every weight is used, every parameter set, and every shape as in the config."""
     if missing := set(wanted) - set(found):
         raise InputError(f"{path} lacks weights that config.json asks for: {some(missing)}.")
     if unknown := set(found) - set(wanted):
@@ -180,7 +181,7 @@ def _compare(path: Path, found: Mapping[str, Shape], wanted: Mapping[str, Shape]
 
 
 def some(names: Iterable[str]) -> str:
-    """List the first four of some names, and count the others."""
+    """List the first four names and count the others."""
     listed = sorted(names)
     more = f" and {len(listed) - 4} more" if len(listed) > 4 else ""
     return ", ".join(listed[:4]) + more

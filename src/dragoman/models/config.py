@@ -1,7 +1,7 @@
-"""What a model is built from. A config stops at the constructors: no forward pass sees one.
+"""Model configs. Only constructors read a config: no forward pass sees one.
 
-Three configs, one for each variant of the Transformer. What they share (all that a layer is built
-from) are the fields of `LayerConfig`, which each extends; what differs is here.
+There are three configs, one for each variant of the Transformer. Each extends `LayerConfig`, whose
+fields, all that a layer is built from, they share; the fields that differ are here.
 """
 
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class EncoderDecoderConfig(LayerConfig):
         return self.num_encoder_layers + self.num_decoder_layers
 
     def __post_init__(self) -> None:
-        """Raise InputError for what cannot be built, naming both options of a conflict."""
+        """Raise InputError if it cannot be built, naming both options of a conflict."""
         LayerConfig.__post_init__(self)
         self._check_patterns("encoder_patterns", self.encoder_patterns)
         self._check_patterns("decoder_patterns", self.decoder_patterns, causal=True)
@@ -112,7 +112,7 @@ class DecoderOnlyConfig(LayerConfig):
         return tuple(each for each in self.patterns if not isinstance(each, Rwkv))
 
     def __post_init__(self) -> None:
-        """Raise InputError for what cannot be built."""
+        """Raise InputError if it cannot be built."""
         LayerConfig.__post_init__(self)
         self._check_patterns("patterns", self.attention_patterns, causal=True)
         if Rwkv() in self.patterns:
@@ -154,7 +154,7 @@ class EncoderOnlyConfig(LayerConfig):
         return self.num_layers
 
     def __post_init__(self) -> None:
-        """Raise InputError for what cannot be built."""
+        """Raise InputError if it cannot be built."""
         LayerConfig.__post_init__(self)
         self._check_patterns("patterns", self.patterns)
         if self.word_features and not isinstance(self.head, TaggingHead):

@@ -24,7 +24,7 @@ from dragoman.nn import (
 
 @dataclass(slots=True)
 class GenerationState:
-    """What decoding carries from token to token: `N` rows."""
+    """The state of decoding between tokens: `N` rows."""
 
     past: Cache
     """Keys and values of the tokens so far."""
@@ -32,7 +32,7 @@ class GenerationState:
     """True where a position is not padding; None without padding."""
 
     def select(self, rows_N: Tensor) -> None:
-        """Let row `n` become what row `rows[n]` was."""
+        """Replace row `n` by row `rows[n]`."""
         self.past.select(rows_N)
         if self.mask_NS is not None:
             self.mask_NS = self.mask_NS[rows_N]
@@ -41,8 +41,8 @@ class GenerationState:
 class DecoderOnly(nn.Module):
     """`softmax(W_out decoder(ids))`: the probability of each next token given those before it.
 
-    `forward` gives the logits after every prefix at once (training, scoring); `start` and `step`
-    give them token by token with a cache (generation). Both run the same layers.
+    `forward` computes the logits after all prefixes at once (training, scoring); `start` and `step`
+    compute them token by token with a cache (generation). Both run the same layers.
     """
 
     def __init__(self, config: DecoderOnlyConfig) -> None:
@@ -72,9 +72,9 @@ class DecoderOnly(nn.Module):
     ) -> Tensor:
         """Return the logits `(B, L, V)` of the token after each prefix.
 
-        `mask` is False where a row is padded in front (positions are counted without it);
-        `documents` are those packed into each row. Raises ValueError for padding in front of a
-        pattern that counts places (`fixed`, Longformer), which would see other tokens than alone.
+        `mask` is False at padding in front of a row, which is not counted as positions;
+        `documents` are those packed into each row. Raises ValueError for such padding with a
+        pattern that depends on absolute positions (`fixed`, Longformer), which padding would shift.
         """
         return self.project(self.hidden(ids_BL, mask_BL, documents))
 
@@ -91,15 +91,16 @@ class DecoderOnly(nn.Module):
         return self._decode(ids_BL, NO_PAST, positions, mask_BL, documents)
 
     def project(self, hidden_BLD: Tensor) -> Tensor:
-        """Turn hidden states into logits over the vocabulary."""
+        """Map hidden states to logits over the vocabulary."""
         return soft_cap(self.output(hidden_BLD), self.logit_soft_cap)
 
     def start(self, prompt_BS: Tensor, beam_size: int) -> GenerationState:
-        """Read prompts, all but their last token, for `beam_size` rows each.
+        """Read all but the last token of each prompt, for `beam_size` rows each.
 
-        Shorter prompts are padded in front; elsewhere the id of padding is a token, as the end of
-        a turn is in many chat models. The first `step` is given each prompt's last token. Raises
-        ValueError for padding where a pattern counts places (`fixed`, Longformer).
+        Shorter prompts are padded in front; elsewhere the padding id is a token, such as the end of
+        a turn in many chat models. The first `step` takes each prompt's last token. Raises
+        ValueError for padding with a pattern that depends on absolute positions (`fixed`,
+        Longformer).
         """
         ids_NS = prompt_BS.repeat_interleave(beam_size, dim=0)
         mask_NS = (ids_NS != self.pad_id).cummax(dim=1).values
@@ -112,11 +113,11 @@ class DecoderOnly(nn.Module):
         return state
 
     def step(self, ids_N: Tensor, state: GenerationState) -> Tensor:
-        """Feed each row its last token and return the logits `(N, V)` of the next one."""
+        """Feed the last token of each row and return the logits `(N, V)` of the next one."""
         return self.extend(ids_N[:, None], state)[:, -1]
 
     def extend(self, ids_NT: Tensor, state: GenerationState) -> Tensor:
-        """Feed each row several tokens and return the logits `(N, T, V)`."""
+        """Feed several tokens of each row and return the logits `(N, T, V)`."""
         return self.project(self._extend(ids_NT, state, torch.ones_like(ids_NT, dtype=torch.bool)))
 
     def _extend(self, ids_NT: Tensor, state: GenerationState, real_NT: Tensor) -> Tensor:
@@ -128,7 +129,7 @@ class DecoderOnly(nn.Module):
         return self._decode(ids_NT, state.past, positions, state.mask_NS, None)
 
     def _check_front(self, mask_BL: Tensor) -> None:
-        """Reject padding in front where a pattern would take it for the row's first places."""
+        """Reject padding in front if a pattern would count it as the row's first positions."""
         if self.decoder.counts_places and not bool(mask_BL[:, 0].all()):
             raise ValueError(
                 "a row is padded in front, and a pattern of the model counts places from the row's "
@@ -151,5 +152,5 @@ class DecoderOnly(nn.Module):
 
 
 def _places(mask_BS: Tensor) -> Tensor:
-    """Count the real tokens of each row from 0; padding in front counts as 0 too."""
+    """Return the index of each token among its row's real tokens; 0 for padding in front."""
     return (mask_BS.long().cumsum(dim=1) - 1).clamp(min=0)

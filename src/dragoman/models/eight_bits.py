@@ -1,8 +1,8 @@
-"""Weights in 8 bits: the matrices of products and embeddings as integers, a scale for each row.
+"""Weights in 8 bits: linear and embedding matrices as integers with a scale for each row.
 
     W[o, i] = scale[o] * q[o, i],  |q| <= 127
 
-The rows are the outputs of a product, as in int8 decoding, which finds the same integers again.
+Rows are the outputs of a product, as in int8 decoding, which computes the same integers again.
 Biases, norms and positions stay in fp32: they are small.
 """
 
@@ -18,11 +18,11 @@ from dragoman.nn.cpu.rounding import quantized
 from dragoman.nn.embedding import TokenEmbedding
 
 TINY = 1e-30
-"""A row of weights up to this is stored as zeros: its scale would have lost digits."""
+"""Rows with no larger weight are stored as zeros: their scales would lose digits."""
 
 
 def rounded(state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """Return the weights with `NAME` and `NAME.scale` in place of each matrix."""
+    """Return the weights with each matrix `NAME` replaced by integers `NAME` and `NAME.scale`."""
     parts = build_on_meta(config).named_modules(remove_duplicate=False)
     matrices = {f"{name}.weight" for name, p in parts if isinstance(p, nn.Linear | TokenEmbedding)}
     found = dict(state)
@@ -35,7 +35,7 @@ def rounded(state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tenso
 
 
 def in_float32(stored: Any, name: str) -> Tensor:  # noqa: ANN401 -- the library's handle
-    """Return a stored weight in memory of its own."""
+    """Return a copy of a stored weight in fp32."""
     tensor: Tensor = stored.get_tensor(name)
     if tensor.dtype is torch.int8:
         scale_O: Tensor = stored.get_tensor(name + SCALE)

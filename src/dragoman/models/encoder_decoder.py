@@ -1,4 +1,4 @@
-"""The encoder-decoder Transformer, assembled."""
+"""The complete encoder-decoder Transformer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from dragoman.nn import (
 
 @dataclass(slots=True)
 class DecodingState:
-    """What decoding carries from token to token: `N = B * W` rows over `B` sentences."""
+    """The state of decoding between tokens: `N = B * W` rows for `B` sentences."""
 
     past: Cache
     """Keys and values of the tokens decoded so far, `N` rows."""
@@ -34,7 +34,7 @@ class DecodingState:
     """`W`: adjacent rows that share a sentence."""
 
     def select(self, rows_N: Tensor) -> None:
-        """Let row `n` become what row `rows[n]` was; each group of `W` stays in one sentence."""
+        """Replace row `n` by row `rows[n]`; each group of `W` must stay within one sentence."""
         self.past.select(rows_N)
         sentences_B = rows_N[:: self.beam_size] // self.beam_size
         mask = self.memory[0].mask
@@ -48,8 +48,8 @@ class DecodingState:
 class EncoderDecoder(nn.Module):
     """`softmax(W_out decoder(tgt, encoder(src)))`, the model of the paper (section 3).
 
-    `forward` gives the logits of every target position at once (training, scoring); `start` and
-    `step` give them token by token with a cache (decoding). Both run the same layers.
+    `forward` computes the logits of all target positions at once (training, scoring); `start` and
+    `step` compute them token by token with a cache (decoding). Both run the same layers.
     """
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
@@ -83,7 +83,7 @@ class EncoderDecoder(nn.Module):
         return self._decode(tgt_BT, NO_PAST, self._remember(src_BS))
 
     def project(self, hidden_BTD: Tensor) -> Tensor:
-        """Turn hidden states into logits over the target vocabulary."""
+        """Map hidden states to logits over the target vocabulary."""
         return soft_cap(self.output(hidden_BTD), self.logit_soft_cap)
 
     def encode(self, src_BS: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,19 +94,19 @@ class EncoderDecoder(nn.Module):
         return memory_BSD, mask_B11S
 
     def start(self, src_BS: Tensor, beam_size: int) -> DecodingState:
-        """Encode the sources and return the state in which `beam_size` rows each await bos."""
+        """Encode the sources and return a state of `beam_size` rows each, ready for bos."""
         return DecodingState(self.decoder.make_cache(), self._remember(src_BS), beam_size)
 
     def step(self, ids_N: Tensor, state: DecodingState) -> Tensor:
-        """Feed each row its last token and return the logits `(N, V)` of the next one."""
+        """Feed the last token of each row and return the logits `(N, V)` of the next one."""
         return self.extend(ids_N[:, None], state)[:, -1]
 
     def extend(self, ids_NT: Tensor, state: DecodingState) -> Tensor:
-        """Feed each row several tokens (a forced prefix) and return the logits `(N, T, V)`."""
+        """Feed several tokens of each row (a forced prefix) and return the logits `(N, T, V)`."""
         return self.project(self._decode(ids_NT, state.past, state.memory))
 
     def _remember(self, src_BS: Tensor) -> list[Memory]:
-        """Encode the sources and make the keys and values of cross-attention, once for all."""
+        """Encode the sources and compute the keys and values of cross-attention once."""
         memory_BSD, mask_B11S = self.encode(src_BS)
         return [Memory(kv, mask_B11S) for kv in self.decoder.project_memory(memory_BSD)]
 

@@ -1,4 +1,4 @@
-"""The encoder-only Transformer: BERT, and with patches for words ViT."""
+"""The encoder-only Transformer: BERT, and ViT with patches instead of words."""
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from dragoman.nn.words import WordEmbedding
 
 
 class EncoderOnly(nn.Module):
-    """`head(encoder(ids))`: words in the gaps, a class, a tag for each token, or hidden states."""
+    """`head(encoder(ids))`: masked words, a class, a tag for each token, or hidden states."""
 
     def __init__(self, config: EncoderOnlyConfig) -> None:
         super().__init__()
@@ -35,11 +35,11 @@ class EncoderOnly(nn.Module):
         types_BL: Tensor | None = None,
         words_BLF: Tensor | None = None,
     ) -> Tensor:
-        """Return what the head makes of `(B, L)` ids; `mask` is False at padding (else by pad_id).
+        """Return the head's output for ids `(B, L)`; `mask` is False at padding, by default pad_id.
 
-        A model with features of words takes them at each word's first piece, and zeros elsewhere.
-        Logits of masked words `(B, L, V)`, of classes `(B, C)`, of tags `(B, L, C)`, or the hidden
-        states `(B, L, D)`.
+        A model with word features takes them at each word's first piece, and zeros elsewhere.
+        The output is logits of masked words `(B, L, V)`, of classes `(B, C)` or of tags
+        `(B, L, C)`, or the hidden states `(B, L, D)`.
         """
         mask_BL = self._mask(ids_BL, mask_BL)
         out: Tensor = self.head(self.hidden(ids_BL, mask_BL, types_BL, words_BLF), mask_BL)
@@ -62,7 +62,7 @@ class EncoderOnly(nn.Module):
         return out_BLD
 
     def encode(self, x_BLD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
-        """Return what the head makes of vectors `(B, L, D)` that are not words: patches, sounds."""
+        """Return the head's output for vectors `(B, L, D)` that are not words: patches, sounds."""
         if mask_BL is None:
             mask_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device)
         x_BLD = self.embedding.complete(x_BLD, range(x_BLD.shape[1]))

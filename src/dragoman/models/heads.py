@@ -1,4 +1,4 @@
-"""What is made of an encoder's hidden states: words in the gaps, a class, a tag for each token."""
+"""An encoder's heads: predictions of masked words, a class, or a tag for each token."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -40,7 +40,7 @@ class ClassificationHead:
     """What that layer ends in."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for labels that are no words on a line."""
+        """Raise InputError for labels with control characters."""
         _check_labels(self.labels)
 
 
@@ -53,7 +53,7 @@ class TaggingHead:
     """What the tags are called; training sets them from the data."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for labels that are no words on a line."""
+        """Raise InputError for labels with control characters."""
         _check_labels(self.labels)
 
 
@@ -73,7 +73,7 @@ class MaskedLanguageOutput(nn.Module):
         nn.init.zeros_(self.output.bias)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """Map hidden states `(..., D)` to what the output layer takes, `(..., D)`."""
+        """Map hidden states `(..., D)` to the output layer's input, `(..., D)`."""
         out: Tensor = self.norm(self.activation(self.dense(hidden)))
         return out
 
@@ -95,7 +95,7 @@ class ClassificationOutput(nn.Module):
         self.output = Linear(shape.d_model, _count(head.labels))
 
     def forward(self, hidden_BLD: Tensor, mask_BL: Tensor) -> Tensor:
-        """Map `(B, L, D)` to logits `(B, C)`; padding takes no part in the mean."""
+        """Map `(B, L, D)` to logits `(B, C)`; padding is excluded from the mean."""
         first = self.pooling == "first"
         pooled_BD = hidden_BLD[:, 0] if first else mean_of(hidden_BLD, mask_BL)
         if self.pooler is not None:
@@ -126,10 +126,10 @@ class TaggingOutput(nn.Module):
 
 
 class NoOutput(nn.Module):
-    """The hidden states as they are."""
+    """The hidden states, unchanged."""
 
     def forward(self, hidden_BLD: Tensor, mask_BL: Tensor) -> Tensor:  # noqa: ARG002 (the form of all heads)
-        """Give back `(B, L, D)`."""
+        """Return `(B, L, D)`."""
         return hidden_BLD
 
 
@@ -147,7 +147,7 @@ def make_head(head: Head, shape: LayerConfig, embedding: nn.Parameter) -> nn.Mod
 
 
 def _check_labels(labels: tuple[str, ...]) -> None:
-    """Reject control characters: labels are printed, and escape sequences command a terminal."""
+    """Reject control characters: labels are printed, and terminals execute escape sequences."""
     for label in labels:
         if escaped(label) != label:
             raise InputError(f"the label {label!r:.40} has control characters")

@@ -1,7 +1,7 @@
 """Low-rank adaptation, LoRA (Hu et al., 2021): `W x + alpha / r  B A x`, where W is not trained.
 
-`A` is random and `B` zero, so that a model begins as what it adapts, to the bit. `kv_proj` holds
-`W_K` above `W_V` and has an adapter for each of them, `k_proj` and `v_proj`.
+`A` is random and `B` zero, so that the initial model equals its base, to the bit. `kv_proj`
+contains `W_K` above `W_V` and has an adapter for each of them, `k_proj` and `v_proj`.
 """
 
 import math
@@ -19,7 +19,7 @@ from dragoman.nn.cpu.products import Linear
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
 HALVES = {"kv_proj": ("k_proj", "v_proj")}
-"""A matrix of ours that is several elsewhere, one below another."""
+"""Our matrices that are several elsewhere, concatenated by rows here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class LoraConfig:
     """Numbers of the layers that get adapters, from 0; all of them by default."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a number out of its range, and for settings without a rank."""
+        """Raise InputError for numbers out of range, and for settings without a rank."""
         check_ranges(self)
         for field in fields(self):
             if self.rank is None and getattr(self, field.name) != field.default:
@@ -52,7 +52,7 @@ class LowRank(nn.Module):
         super().__init__()
         self.A = nn.Parameter(torch.empty(rank, columns))
         self.B = nn.Parameter(torch.zeros(rows, rank))
-        nn.init.kaiming_uniform_(self.A, a=math.sqrt(5))  # as peft draws it
+        nn.init.kaiming_uniform_(self.A, a=math.sqrt(5))  # as in peft
 
     def product(self) -> Tensor:
         """Return `B A`."""
@@ -64,9 +64,9 @@ class LowRank(nn.Module):
 
 
 class Adapted(Linear):
-    """A linear map with adapters of some of its rows; while they are merged, its weight has them.
+    """A linear map with adapters for some of its rows, which can be merged into its weight.
 
-    `adapters` gives the name of each adapter, and the number of its stretch among `parts` equal
+    `adapters` maps each adapter's name to the index of its block of rows, one of `parts` equal
     ones.
     """
 
@@ -96,7 +96,7 @@ class Adapted(Linear):
         return out
 
     def _placed(self, update: Tensor, number: int) -> Tensor:
-        """Put zeros for the outputs that the adapter does not reach."""
+        """Pad with zeros at the outputs that the adapter does not cover."""
         start = number * self.rows
         return F.pad(update, (start, self.out_features - start - self.rows))
 
@@ -111,7 +111,7 @@ class Adapted(Linear):
 
 @contextmanager
 def merged(model: nn.Module) -> Iterator[None]:
-    """Have a model's adapters in its weights, which afterwards are as they were, to the bit."""
+    """Merge a model's adapters within the context; then restore its weights, to the bit."""
     adapted = [module for module in model.modules() if isinstance(module, Adapted)]
     kept = [module.weight.detach().clone() for module in adapted]
     for module in adapted:
@@ -126,7 +126,7 @@ def merged(model: nn.Module) -> Iterator[None]:
 
 
 def targets(model: nn.Module) -> dict[str, tuple[str, int, int]]:
-    """What can have an adapter, by name: the module, its stretch, and the number of stretches."""
+    """Return adaptable matrices by name: the module, the block's index, the number of blocks."""
     found = dict[str, tuple[str, int, int]]()
     for path, module in model.named_modules():
         if isinstance(module, Linear) and ".layers." in path:
@@ -137,9 +137,10 @@ def targets(model: nn.Module) -> dict[str, tuple[str, int, int]]:
 
 
 def adapt(model: nn.Module, config: LoraConfig) -> None:
-    """Give a model adapters, and freeze all else but head and word features of an encoder.
+    """Add adapters to a model, and freeze everything else but an encoder's head and word features.
 
-    Raises InputError, with the nearest name, for modules that match nothing, and for no layer.
+    Raises InputError, with the nearest name, for modules that match nothing, for layers that do not
+    exist, and for a rank that is too large.
     """
     known = targets(model)
     for pattern in config.modules:
@@ -174,7 +175,7 @@ def adapt(model: nn.Module, config: LoraConfig) -> None:
 
 
 def _check_rank(model: nn.Module, rank: int, chosen: Iterable[tuple[str, int]]) -> None:
-    """Raise InputError for a rank that no matrix can have."""
+    """Raise InputError for a rank above the smaller side of every matrix."""
     found = ((model.get_submodule(path), parts) for path, parts in chosen)
     sides = [
         min(matrix.out_features // parts, matrix.in_features)

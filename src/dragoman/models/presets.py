@@ -1,4 +1,4 @@
-"""Sizes with names."""
+"""Named model sizes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -60,7 +60,7 @@ ConfigT = TypeVar("ConfigT", bound=LayerConfig)
 
 
 def preset(name: str) -> EncoderDecoderConfig:
-    """Return a size with a name: tiny, small, base, big (the paper's Table 3) or deep."""
+    """Return a named size: tiny, small, base, big (the paper's Table 3) or deep."""
     return _named(name, PRESETS)
 
 
