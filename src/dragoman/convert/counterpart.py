@@ -1,7 +1,7 @@
-"""The class of transformers that a model of ours is equal to, by the tables of `folder/foreign`.
+"""The class of transformers equivalent to a model of ours, by the tables of `folder/foreign`.
 
-Which of our settings a class can express is not listed here: its config is made of ours, read back
-by the same tables, and any field that has become another value is refused.
+The settings that a class supports are not listed here: its config is made from ours and read back
+by the same tables, and any field with a different value is rejected.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,21 +17,21 @@ from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnly
 from dragoman.nn import Causal, Full
 
 OF_TRAINING = {"init", "dropout", "attention_dropout", "ffn_dropout", "layer_drop"}
-"""Fields that change no output."""
+"""Fields that do not affect outputs."""
 ZEROS = {"bias", "qkv_bias", "ffn_bias", "num_token_types", "output_bias"}
-"""What only their class may have, and what is zero there."""
+"""Fields for parameters that only their class may have; they are zero there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterpart:
-    """A class of transformers that is equal to one of our models."""
+    """A class of transformers that is equivalent to one of our models."""
 
     family: Family
-    """Its tables."""
+    """The family, with its tables."""
     config: Mapping[str, Any]
-    """What its config is made of."""
+    """The arguments of its config."""
     weights: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]]
-    """What is done to our weights before they go by the tables."""
+    """Rearranges our weights before the tables are applied."""
 
     @property
     def model(self) -> str:
@@ -41,11 +41,11 @@ class Counterpart:
 
 
 def counterpart(config: ModelConfig, length: int) -> Counterpart:
-    """Return the class for a model; `length` is the number of positions that it is said to have.
+    """Return the class for a model; `length` is the number of positions to write in its config.
 
-    Raises InputError for what the class cannot express.
+    Raises InputError for a setting that the class does not support.
     """
-    if isinstance(config, EncoderOnlyConfig) and config.word_features:  # which no class has
+    if isinstance(config, EncoderOnlyConfig) and config.word_features:  # no class has them
         raise refusal(config, "word_features", "Hugging Face's transformers")
     ours = _explicit(config)
     family, written = next(
@@ -70,13 +70,13 @@ def counterpart(config: ModelConfig, length: int) -> Counterpart:
 
 
 def token_ids(config: ModelConfig) -> dict[str, int]:
-    """Return the ids of the special tokens that there are, by their names."""
+    """Return the ids of the existing special tokens by their keys."""
     ids = {f"{name}_token_id": getattr(config, f"{name}_id") for name in ("pad", "bos", "eos")}
     return {key: id_ for key, id_ in ids.items() if id_ >= 0}
 
 
 def _explicit(config: ModelConfig) -> ModelConfig:
-    """A config with a value for each field that has one by others."""
+    """Return a config in which defaults that depend on other fields are filled in."""
     if isinstance(config, EncoderDecoderConfig):
         patterns: dict[str, Any] = {
             "encoder_patterns": _each(
@@ -101,5 +101,5 @@ def _explicit(config: ModelConfig) -> ModelConfig:
 
 
 def _each(patterns: tuple[Any, ...], num_layers: int) -> tuple[Any, ...]:
-    """A pattern for each layer, repeated from the first."""
+    """Return a pattern for each layer, repeated from the first."""
     return tuple(islice(cycle(patterns), num_layers))

@@ -1,7 +1,7 @@
-"""A model as a folder of CTranslate2, through its public specifications.
+"""A model as a CTranslate2 folder, through its public specifications.
 
-The weights are written in fp32; which arithmetic runs is chosen when CTranslate2 loads them
-(`compute_type`). This file alone imports ctranslate2.
+The weights are written in fp32; the arithmetic is chosen when CTranslate2 loads them
+(`compute_type`). Only this file imports ctranslate2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,12 +50,12 @@ CLASSES = {
     "decoder-only": ("Generator", "TransformerDecoderModelSpec"),
     "encoder-only": ("Encoder", "TransformerEncoderModelSpec"),
 }
-"""What runs each kind of model, and what describes it."""
+"""The classes that run and describe each kind of model."""
 PartT = TypeVar("PartT", bound=nn.Module)
 Spec = Any
 """A part of CTranslate2's description of a model."""
 Written = tuple[tuple[int, ...], Sequence[Any]]
-"""Ids, and the logits that each was chosen from."""
+"""Ids, and the logits from which each was chosen."""
 
 
 class CTranslate2:
@@ -64,7 +64,7 @@ class CTranslate2:
     name = "CTranslate2"
 
     def check(self, folder: ModelFolder) -> None:
-        """Raise InputError for what it cannot express, or where it is not installed."""
+        """Raise InputError for an unsupported model, or if the package is not installed."""
         config = folder.config.model
         if isinstance(config, EncoderOnlyConfig) and not isinstance(config.head, NoHead):
             hint = "" if config.word_features else "; convert it --to onnx"
@@ -119,7 +119,7 @@ class CTranslate2:
         src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
         ids_of = {token: id_ for id_, token in enumerate(_names(folder)[-1])}
         begin = tgt.tokens(side.begin)
-        given = len(begin) - starts_with_language(folder)  # which is not part of the output
+        given = len(begin) - starts_with_language(folder)  # it is not part of the output
 
         def translate(source: Sequence[int], limit: int) -> Written:
             (found,) = engine.translate_batch(
@@ -127,7 +127,7 @@ class CTranslate2:
                 target_prefix=[begin],
                 beam_size=1,
                 max_input_length=0,
-                min_decoding_length=0,  # by default no translation is empty
+                min_decoding_length=0,  # the default allows no empty translation
                 max_decoding_length=given + limit,
                 return_logits_vocab=True,
             )
@@ -158,7 +158,7 @@ class CTranslate2:
 
 
 def _names(folder: ModelFolder) -> list[list[str]]:
-    """The vocabularies of source and target, or the one that there is; rows without a token too."""
+    """Return the vocabularies of the embeddings, source first; unused rows get placeholders."""
     found = []
     sides = (folder.src_tokenizer, folder.tgt_tokenizer)
     for side, table in zip(sides, _parts(folder.model, Embedding), strict=False):
@@ -168,7 +168,7 @@ def _names(folder: ModelFolder) -> list[list[str]]:
 
 
 def _parts(model: Model, kind: type[PartT]) -> list[PartT]:
-    """The parts of a kind: those of the source first."""
+    """Return the parts of a kind, those of the source first."""
     return [part for part in model.children() if isinstance(part, kind)]
 
 
@@ -186,7 +186,7 @@ def _spec(folder: ModelFolder) -> Spec:
     if not isinstance(config, EncoderOnlyConfig):
         decoder, output = spec.decoder, model.get_submodule("output")
         _linear(decoder.projection, cast("nn.Linear", output))
-        # its config cannot suppress tokens, only a call can, which would have to know them
+        # its config cannot suppress tokens; each call would have to name them
         decoder.projection.bias[list(our_side(folder).never)] = -torch.inf
         if config.logit_scale != 1.0:
             decoder.scale_outputs = config.logit_scale
@@ -241,7 +241,7 @@ def _stack(config: ModelConfig, stack: Stack) -> Spec:
 
 
 def _embedding(spec: Spec, embedding: Embedding, folder: ModelFolder) -> None:
-    """Describe what goes into a stack; segments are all the first, as our encoders read texts."""
+    """Describe the input of a stack; all segments are the first, as in our encoders."""
     table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
     table.weight = embedding.weight.detach()
     spec.scale_embeddings = folder.config.model.scale_embedding
@@ -254,7 +254,7 @@ def _embedding(spec: Spec, embedding: Embedding, folder: ModelFolder) -> None:
 
 
 def _positions(folder: ModelFolder, embedding: Embedding) -> Tensor:
-    """The table of positions, which CTranslate2 would else compute as halves."""
+    """Return the table of positions; by default CTranslate2 puts all sines before all cosines."""
     config = folder.config.model
     scheme = config.positions
     if not isinstance(scheme, Sinusoidal):
@@ -285,9 +285,9 @@ def _layer(spec: Spec, layer: Layer, stack: Stack) -> None:
 
 
 def _self_attention(spec: Spec, attention: MultiHeadAttention, stack: Stack) -> None:
-    """The rows of queries, keys and values are one matrix there; then what it knows of places.
+    """Describe self-attention: one matrix for queries, keys and values, and relative positions.
 
-    Any scaling of rotary frequencies is a factor for each of them, in short and in long texts.
+    Any scaling of rotary frequencies is written as a factor for each, for short and long texts.
     """
     _linear(spec.linear[0], attention.q_proj, attention.kv_proj)
     _linear(spec.linear[1], attention.out_proj)
@@ -307,19 +307,19 @@ def _self_attention(spec: Spec, attention: MultiHeadAttention, stack: Stack) -> 
 
 
 def _linear(spec: Spec, *linears: nn.Linear) -> None:
-    """The rows of several, one below another."""
+    """Describe linear layers as one, with concatenated rows."""
     spec.weight = torch.cat([linear.weight.detach() for linear in linears])
     spec.bias = torch.cat([_bias(linear) for linear in linears])
 
 
 def _norm(spec: Spec, norm: nn.Module) -> None:
-    """A norm's weight and, unless it is an RMSNorm, its bias."""
+    """Describe a norm: its weight and, unless it is an RMSNorm, its bias."""
     spec.gamma = norm.get_parameter("weight").detach()
     if hasattr(spec, "beta"):
         spec.beta = _bias(norm)
 
 
 def _bias(module: nn.Module) -> Tensor:
-    """A module's bias; zeros for a module without one."""
+    """Return a module's bias, or zeros if it has none."""
     parameters = dict(module.named_parameters(recurse=False))
     return parameters.get("bias", torch.zeros(len(parameters["weight"]))).detach()

@@ -1,7 +1,7 @@
-"""A model folder of a quarter of the size, with its matrices in 8 bits, and what that changes.
+"""Converting a model folder to 8-bit matrices, a quarter of the size, and measuring the effect.
 
 Decoding in int8 multiplies by the same integers as before, since it rounds weights in the same way;
-the embeddings are new to it. In float32 all products change a little.
+only the embeddings are newly rounded. In float32 all products change slightly.
 """
 
 import shutil
@@ -30,12 +30,12 @@ class Drift:
 
     sentences: int
     changed: int
-    """Sentences whose translation has changed."""
+    """Number of sentences whose translation changed."""
     worst: tuple[int, str, str] | None
-    """The number of the changed sentence whose translations have the lowest chrF to each other, and
-    the two; None where no sentence changed."""
+    """The changed sentence whose two translations have the lowest chrF to each other: its number
+    and both translations; None if no sentence changed."""
     bleu: tuple[float, float] | None
-    """Of the original and of the rounded model, where there are references."""
+    """BLEU of the original and the rounded model, if there are references."""
 
     def __str__(self) -> str:
         """Return the figures as one clause."""
@@ -53,9 +53,9 @@ def quantize(
 ) -> Drift | None:
     """Write the model folder `model` as the new folder `out` in 8 bits.
 
-    Where there are sentences, both models translate them, and the drift is returned and added to
-    the model card. Raises InputError where the model does not translate but should, the probe has
-    no sentence or another number of them than there are references; then there is no folder `out`.
+    If sentences are given, both models translate them, and the drift is returned and added to the
+    model card. Raises InputError if the model cannot translate them, if there are none, or if their
+    number differs from that of the references; then `out` is not created.
     """
     with creating(out, "converted model") as part:
         folder = read_folder(model, device="cpu")
@@ -80,7 +80,7 @@ def _drift(
     sentences: Sequence[str],
     references: Sequence[str] | None,
 ) -> Drift:
-    """Translate all sentences by both models."""
+    """Translate all sentences with both models."""
     if not any(sentence.strip() for sentence in sentences):
         raise InputError("the probe has no sentence; give a file with some lines of source text")
     if references is not None and len(references) != len(sentences):
@@ -111,9 +111,9 @@ def _bleu(folder: ModelFolder, translations: Sequence[str], references: Sequence
 
 
 def _card(original: Path, drift: Drift | None) -> str:
-    """The model card of the original, if it has one, and what was done to the model."""
+    """Return the original's model card, if any, with a section on the conversion."""
     text = original.read_text(encoding="utf-8", errors="replace") if original.exists() else ""
-    text = text.split("## 8 bits\n")[0]  # of an earlier conversion
+    text = text.split("## 8 bits\n")[0]  # from an earlier conversion
     done = (
         "## 8 bits\n\nThe matrices are rounded to 8 bits with a scale for each row "
         f"(`dragoman convert --to int8`, dragoman {__version__}). Figures above are those of the "

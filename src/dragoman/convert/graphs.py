@@ -1,8 +1,8 @@
-"""The exported parts of a model: an encoder, a decoder step with its past, an encoder's answer.
+"""The exported parts of a model: an encoder, a decoder step with its past, an encoder's output.
 
-Each is a module of tensors in and tensors out, made of the modules of the model itself: its layers
-run the reference attention, under masks and positions that are computed in the graph, so that
-batches and lengths may differ from call to call.
+Each is a module from tensors to tensors, composed of the model's own modules: its layers run the
+reference attention, with masks and positions that are computed in the graph, so that batch sizes
+and lengths may vary between calls.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ from dragoman.nn.position.scheme import LearnedPositions, Positions
 from dragoman.nn.position.sinusoidal import SinusoidalPositions
 
 Shape = tuple[int | str, ...]
-"""Sizes of a tensor; those with a name may differ from call to call."""
+"""Sizes of a tensor; named ones may vary between calls."""
 
 
 class Port(NamedTuple):
-    """A tensor that a graph takes or gives."""
+    """An input or output tensor of a graph."""
 
     name: str
     shape: Shape
@@ -35,7 +35,7 @@ class Port(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """A module, and what its arguments are called; those after the first `plain` are a list."""
+    """A module and its arguments' names; the arguments after the first `plain` form a list."""
 
     module: nn.Module
     inputs: Sequence[Port]
@@ -43,15 +43,15 @@ class Graph(NamedTuple):
     plain: int
 
     def as_arguments(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Arrange what belongs to each input as the module takes it."""
+        """Arrange one value per input as the module's arguments."""
         rest = [list(values[self.plain :])] if len(values) > self.plain else []
         return (*values[: self.plain], *rest)
 
 
 def graphs(model: Model, num_positions: int) -> dict[str, Graph]:
-    """Return the graphs of a model by the names of their files.
+    """Return the graphs of a model by file name.
 
-    `num_positions` is the length of a table of positions that the model computes.
+    `num_positions` is the length of the table of positions, if the model computes them.
     """
     model = _readable(model, num_positions)
     ids = Port("ids", ("batch", "length"), torch.int64)
@@ -73,7 +73,7 @@ def graphs(model: Model, num_positions: int) -> dict[str, Graph]:
 
 
 def _pairs(stack: Stack, prefix: str, length: str) -> list[Port]:
-    """Keys and values of each layer, as a graph has them."""
+    """Return the ports of the keys and values of each layer."""
     return [
         Port(
             f"{prefix}{what}.{index}",
@@ -88,7 +88,7 @@ def _pairs(stack: Stack, prefix: str, length: str) -> list[Port]:
 
 
 class _Graph(nn.Module):
-    """A part of a model."""
+    """A graph of a part of a model."""
 
     def __init__(self, model: Any) -> None:  # noqa: ANN401 (each part has a kind of model)
         super().__init__()
@@ -96,7 +96,7 @@ class _Graph(nn.Module):
 
 
 class _Reader(_Graph):
-    """An encoder and its head: ids `(B, L)` to what the head makes of them."""
+    """An encoder and its head: ids `(B, L)` to the head's output."""
 
     def forward(self, ids_BL: Tensor) -> Tensor:
         hidden_BLD, mask_BL = _encode(self.model, self.model.embedding, ids_BL)
@@ -105,7 +105,7 @@ class _Reader(_Graph):
 
 
 class _Source(_Graph):
-    """The encoder: ids `(B, S)` to their mask, and keys and values for each decoder layer."""
+    """The encoder: ids `(B, S)` to their mask and the keys and values of each decoder layer."""
 
     def forward(self, ids_BS: Tensor) -> tuple[Tensor, ...]:
         memory_BSD, mask_BS = _encode(self.model, self.model.src_embedding, ids_BS)
@@ -114,7 +114,7 @@ class _Source(_Graph):
 
 
 class _Target(_Graph):
-    """A step of the decoder: ids `(B, T)` after a past of any length, from 0 on."""
+    """A step of the decoder: ids `(B, T)` after a past of any length, possibly 0."""
 
     def forward(self, ids_BT: Tensor, mask_BS: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
         half = len(tensors) // 2
@@ -126,7 +126,7 @@ class _Target(_Graph):
 
 
 class _Continuation(_Graph):
-    """A step of a decoder alone; the mask `(B, P + T)` is False at padding in front."""
+    """A step of a decoder-only model; the mask `(B, P + T)` is False at padding in front."""
 
     def forward(self, ids_BT: Tensor, mask_BS: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
         past = _Past(tensors)
@@ -136,7 +136,7 @@ class _Continuation(_Graph):
 
 
 def _encode(model: Any, embedding: Embedding, ids_BL: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401 (as above)
-    """What an encoder makes of ids, and where they are not padding."""
+    """Return an encoder's output for ids, and a mask that is False at padding."""
     mask_BL, places_L = ids_BL != model.pad_id, torch.arange(ids_BL.shape[1])
     x_BLD = embedding.embed(ids_BL, places_L)
     info = model.encoder.position_info(x_BLD, places_L)
@@ -152,14 +152,14 @@ def _step(
     mask: Tensor | None = None,
     memory: list[Memory] | None = None,
 ) -> tuple[Tensor, ...]:
-    """The logits after the last token, and the past with all of them."""
+    """Return the logits after the last token, and the extended past."""
     info = model.decoder.position_info(x_BTD, places)
     hidden_BTD = model.decoder(x_BTD, past, mask, info, memory)
     return model.project(hidden_BTD[:, -1] * model.logit_scale), *past.tensors
 
 
 class _Past:
-    """A past that the graph is given, and gives back with what it has added."""
+    """A past that is an input of the graph, and is returned extended."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
         self._pairs = _as_pairs(tensors)
@@ -181,11 +181,11 @@ def _as_pairs(tensors: Sequence[Tensor]) -> list[KeyValue]:
     return [KeyValue(k, v) for k, v in zip(tensors[::2], tensors[1::2], strict=True)]
 
 
-# ---------------------------------------------------------------- the model as its formulas
+# ---------------------------------------------------------------- the model in plain formulas
 
 
 def _readable(model: Model, num_positions: int) -> Model:
-    """A view of the model with reference attention and with positions that are looked up."""
+    """Return a view of the model with reference attention and with tables of positions."""
     view = evaluation_view(model)
     for module in list(view.modules()):
         if isinstance(module, MultiHeadAttention):
@@ -197,7 +197,7 @@ def _readable(model: Model, num_positions: int) -> Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Formula(Pattern):
-    """Another pattern, by its mask and the formula alone."""
+    """Another pattern, computed only by its mask and the formula."""
 
     of: Pattern
 
@@ -210,7 +210,7 @@ class _Formula(Pattern):
 
 
 class _Table(nn.Module):
-    """Add to each vector the row of its position."""
+    """Adds to each vector the row of its position."""
 
     def __init__(self, positions: nn.Module, length: int, d_model: int) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""A model as a folder that Hugging Face's transformers loads by its `Auto` classes.
+"""A model as a folder that Hugging Face's transformers loads with its `Auto` classes.
 
-Which class a model becomes, and what of it that class cannot express, says `counterpart`; here its
-weights are filled in and the folder is written. This file alone imports transformers.
+`counterpart` chooses the class and rejects what it does not support; here its weights are filled in
+and the folder is written. Only this file imports transformers.
 """
 
 import json
@@ -30,7 +30,7 @@ from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import MASK
 
 SIZES_ONLY = {"max_position_embeddings", "n_positions"}
-"""Keys that say how many rows a table of theirs has, where ours computes the positions."""
+"""Keys for the size of their table of positions, if our model computes positions instead."""
 TURNS = """
 {{- bos_token }}
 {%- for message in messages %}
@@ -41,7 +41,7 @@ TURNS = """
     {{- roles[turn] + message['content'].splitlines() | join(' ') + eos_token }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{ roles[1] }}{% endif %}"""
-"""A dialogue as ours is encoded, in Jinja's language; `roles` are the tokens of the two roles."""
+"""Our encoding of a dialogue as a Jinja template; `roles` are the tokens of the two roles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class HuggingFace:
     """The target "huggingface"."""
 
     shard_size: str = "50GB"
-    """How large a file of weights is at most; where there are several, an index lists them."""
+    """Maximum size of a weight file; several files are listed in an index."""
     name = "Hugging Face"
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class HuggingFace:
             )
 
     def check(self, folder: ModelFolder) -> None:
-        """Raise InputError for what no class can express, or without transformers."""
+        """Raise InputError for a model that no class supports, or without transformers."""
         _counterpart(folder)
         check_installed("transformers")
 
@@ -81,7 +81,7 @@ class HuggingFace:
         _hf_tokenizer(folder).save_pretrained(out)
 
     def open(self, folder: ModelFolder, out: Path) -> Answers:
-        """Load the folder as users do."""
+        """Load the folder as users would."""
         import transformers
 
         _be_quiet()
@@ -125,11 +125,11 @@ def _fill(
     weights: Mapping[str, Tensor],
     config: ModelConfig,
 ) -> None:
-    """Put the weights of a config's model into a state dict of theirs; what ours lacks is zero."""
+    """Write our weights into their state dict; parameters that ours lacks become zero."""
     family = found.family
     for name, tensor in theirs.items():
         computed = "embed_positions" in name and name.removeprefix(family.prefix) in family.ignored
-        if not computed:  # sines and cosines, which no weights hold
+        if not computed:  # sines and cosines, which are not weights
             tensor.zero_()
     state = found.weights(weights)
     family.restore(state, config, theirs)
@@ -139,12 +139,12 @@ def _fill(
 
 
 def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
-    """Return the class that computes what our model does with the folder's weights, in fp32.
+    """Return the equivalent model of transformers with the folder's weights, in fp32.
 
-    It is the family's first, whichever of them the config names (that may be a model without its
-    output, or an old name of the class); in a family without a list, the one that the config names.
-    transformers is told what the family knows of the config, and given our tensors: it opens no
-    file of the folder. Raises InputError where it has no such class.
+    Its class is the family's first, whatever the config names (which may be a model without its
+    output, or an old class name); in a family without a list, it is the one that the config names.
+    transformers receives only the supported part of the config and our tensors: it opens no file in
+    the folder. Raises InputError if it has no such class.
     """
     import transformers
 
@@ -164,7 +164,7 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
 
 
 def _counterpart(folder: ModelFolder) -> Counterpart:
-    """Return the class that is equal to a model. Raises InputError where there is none."""
+    """Return the class equivalent to a model. Raises InputError if there is none."""
     config, length = folder.config.model, num_positions(folder.config.translating)
     if isinstance(config, DecoderOnlyConfig):
         length = plain_generator(folder).context or length
@@ -178,7 +178,7 @@ def _counterpart(folder: ModelFolder) -> Counterpart:
 
 
 def _generation(folder: ModelFolder) -> dict[str, Any]:
-    """How theirs decodes by default, if it writes; what ours never writes is suppressed there."""
+    """Return their decoding defaults, if the model generates; our forbidden ids are suppressed."""
     config, decoding = folder.config.model, folder.config.translating
     written: dict[str, Any]
     match config:
@@ -202,7 +202,7 @@ def _generation(folder: ModelFolder) -> dict[str, Any]:
         **token_ids(config),
         **written,
         "suppress_tokens": list(never),
-        "renormalize_logits": True,  # after that, as ours
+        "renormalize_logits": True,  # after suppression, as ours
     }
 
 
@@ -215,11 +215,11 @@ def _be_quiet() -> None:
 
 
 def _hf_tokenizer(folder: ModelFolder) -> Any:  # noqa: ANN401 (their class)
-    """Our tokenizer, which frames a text as the model reads it.
+    """Return our tokenizer as theirs, with the special tokens that the model expects.
 
-    A source ends by eos, a prompt begins with bos (or with its opening text, which the caller
-    puts before it), what an encoder reads has both. No text is taken for a special token, except
-    in a model of dialogues, whose chat template has to write them.
+    A source ends with eos; a prompt begins with bos (or with its opening text, which the caller
+    must add); an encoder's text has both. No text is treated as a special token, except in a
+    dialogue model, whose chat template must write them.
     """
     from transformers import PreTrainedTokenizerFast
 

@@ -1,4 +1,4 @@
-"""The settings that another library can express, as a table: each key and its values."""
+"""The settings that another library supports, as a table of keys and values."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -12,11 +12,11 @@ from dragoman.nn import Causal, DynamicScaling, Full, Rotary, SlidingWindow
 from dragoman.plain import to_plain
 
 Allowed = Collection[Any] | Callable[[Any], bool]
-"""The values that can be expressed, or what tells whether one can."""
+"""The supported values, or a function that tells whether a value is supported."""
 
 
 def check_limits(config: ModelConfig, limits: Mapping[str, Allowed], target: str) -> None:
-    """Raise InputError for the first key of the config whose value the target cannot express."""
+    """Raise InputError for the first key of the config with a value that is not supported."""
     for key in (key for key in limits if hasattr(config, key)):
         value, allowed = getattr(config, key), limits[key]
         if not (allowed(value) if callable(allowed) else value in allowed):
@@ -24,7 +24,7 @@ def check_limits(config: ModelConfig, limits: Mapping[str, Allowed], target: str
 
 
 def refusal(config: ModelConfig, key: str, target: str) -> InputError:
-    """Say that a value of a config cannot be expressed."""
+    """Return the error for a value of a config that is not supported."""
     shown = json.dumps(to_plain(config)[key])
     return InputError(
         f"{key} = {shown} of the model's config cannot be expressed in {target}; convert a model "
@@ -33,7 +33,7 @@ def refusal(config: ModelConfig, key: str, target: str) -> InputError:
 
 
 def check_dense(config: ModelConfig, target: str) -> None:
-    """Raise InputError for attention and positions without a plain formula, and words' features."""
+    """Raise InputError for attention or positions without a plain formula, and word features."""
 
     def dense(patterns: Iterable[Any]) -> bool:
         return all(isinstance(pattern, Causal | Full | SlidingWindow) for pattern in patterns)
@@ -48,7 +48,7 @@ def is_fixed(scheme: object) -> bool:
 
 
 def check_installed(package: str, *, extra: str = "export") -> None:
-    """Raise InputError where an optional package is missing; `extra` installs it."""
+    """Raise InputError if an optional package is missing; `extra` installs it."""
     if find_spec(package) is None:
         raise InputError(
             f"converting needs {package}, which is not installed; {how_to_install(extra)}"
@@ -56,7 +56,7 @@ def check_installed(package: str, *, extra: str = "export") -> None:
 
 
 def num_positions(decoding: Decoding) -> int:
-    """Return the length of a table of positions: 1024, or more where the folder asks for it."""
+    """Return the length of a table of positions: 1024, or more if the folder requires it."""
     longest = decoding.max_src_tokens
     written = decoding.max_length_factor * longest + decoding.max_length_constant
     return max(1024, longest + 1, int(written) + 1)

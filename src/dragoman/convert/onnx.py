@@ -1,8 +1,8 @@
 """A model as ONNX graphs, which onnxruntime and others run without PyTorch.
 
-The folder holds the graphs (`graphs` says which), their tokenizers, a `config.json` with the ids
-and the limits, and `run.py`: a program of one page that decodes with onnxruntime alone, and is the
-one by which the folder is proven. This file and `run_onnx` alone import what the extra `onnx` has.
+The folder contains the graphs (see `graphs`), their tokenizers, a `config.json` with ids and
+limits, and `run.py`: a short program that decodes with onnxruntime alone, and is also used to
+verify the folder. Only this file and `run_onnx` import the packages of the extra `onnx`.
 """
 
 import json
@@ -36,10 +36,10 @@ from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Frame
 
 OPSET = 20
-"""The version of ONNX's operators that the graphs are written in."""
+"""The version of the ONNX operator set."""
 PROGRAM = "run.py"
 EXAMPLE = {"batch": 2, "length": 3, "past": 5, "seen": 8, "source": 7}
-"""Sizes of the tensors with which a graph is traced; none is special in the result."""
+"""Sizes of the tensors for tracing a graph; the result does not depend on them."""
 
 
 class Onnx:
@@ -48,13 +48,13 @@ class Onnx:
     name = f"ONNX (opset {OPSET})"
 
     def check(self, folder: ModelFolder) -> None:
-        """Raise InputError for what has no graph, or where the packages are missing."""
+        """Raise InputError for an unsupported model, or if the packages are missing."""
         check_dense(folder.config.model, self.name)
         for package in ("onnx", "onnxscript", "onnxruntime"):
             check_installed(package, extra="onnx")
 
     def write(self, folder: ModelFolder, out: Path) -> None:
-        """Write the graphs with their weights, config.json, the tokenizers, run.py and a page."""
+        """Write the graphs with weights, config.json, the tokenizers, run.py and README.md."""
         from dragoman.convert import run_onnx
 
         opening = (folder.config.generation or GENERATION).opening
@@ -71,7 +71,7 @@ class Onnx:
         (out / "README.md").write_text(_page(folder, found), encoding="utf-8")
 
     def open(self, folder: ModelFolder, out: Path) -> Answers:
-        """Load the folder by its own program."""
+        """Load the folder with its own program."""
         from dragoman.convert.run_onnx import Model
 
         model = Model(out, *two_languages(folder))
@@ -98,7 +98,7 @@ def _silence() -> Iterator[None]:
 
 
 def _export(graph: Graph, path: Path) -> None:
-    """Trace a graph, and write it with its weights beside it."""
+    """Trace a graph, and write it with its weights next to it."""
     examples = [
         torch.ones(
             [EXAMPLE[size] if isinstance(size, str) else size for size in port.shape],
@@ -126,7 +126,7 @@ def _export(graph: Graph, path: Path) -> None:
 
 
 def _config(folder: ModelFolder) -> dict[str, Any]:
-    """What `run.py` asks for."""
+    """Return the config that `run.py` reads."""
     config, published = folder.config.model, folder.config.published
     decoding, generation = folder.config.translating, folder.config.generation or GENERATION
     src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
@@ -187,7 +187,7 @@ languages, labels and limits.
 
 
 def _page(folder: ModelFolder, found: Mapping[str, Graph]) -> str:
-    """A short README.md."""
+    """Return a short README.md."""
     codes = two_languages(folder)
     rows = [
         f"| {name}.onnx | {_names([p.name for p in graph.inputs])} | {_names(graph.outputs)} |"
@@ -208,6 +208,6 @@ def _page(folder: ModelFolder, found: Mapping[str, Graph]) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    """Names of tensors; those that each layer has, once."""
+    """List the names of tensors; those that each layer has, once."""
     layers = dict.fromkeys(f"`{name.replace('.0', '.N')}`" for name in names if ".0" in name)
     return ", ".join([*(f"`{name}`" for name in names if "." not in name), *layers])

@@ -1,8 +1,8 @@
-"""The proof of a conversion: both sides answer the same sentences, and agree.
+"""Verification of a conversion: both sides must give the same answers to the same sentences.
 
-A translator translates them greedily, a decoder alone continues them greedily, an encoder reads
-them. Compared are the logits of every step, given the tokens that both sides have written so far,
-and the texts. Our side is the readable model without a cache, and the search of `translate` and of
+A translator translates them greedily, a decoder-only model continues them greedily, an encoder
+reads them. The texts are compared, and the logits of each step, given the same previous tokens on
+both sides. Our side is the readable model without a cache, with the search of `translate` and
 `generate`.
 """
 
@@ -28,18 +28,18 @@ from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.translator import Translator
 
 TOLERANCE = 1e-4
-"""Greatest difference of logits in fp32, relative to the largest where that exceeds 1."""
+"""Maximum difference of logits in fp32, relative to the largest if that exceeds 1."""
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)
-"""Tokens of the sentences that are made where none are given."""
+"""Lengths of the built-in sentences in tokens."""
 LOOKALIKES = ("</s> <0x41> 😀", "<pad>")
-"""Texts that look like special tokens, or hold what no vocabulary may have. The last is for our own
-tokenizers, which do not treat it as padding."""
+"""Texts that look like special tokens, or that a vocabulary may not cover. The last is only for our
+own tokenizers, which do not treat it as padding."""
 BEYOND = 8
-"""Tokens that the other side may write after the end that ours has found."""
+"""Number of tokens that the other side may write after our end."""
 CONTINUED = 16
-"""Number of tokens that a decoder alone adds."""
+"""Number of tokens that a decoder-only model adds."""
 LONGEST = 100
-"""Tokens of a translation, at most."""
+"""Maximum number of tokens in a translation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,26 +48,26 @@ class Answer:
 
     text: str
     ids: tuple[int, ...]
-    """The tokens that were written, without bos and eos; of an encoder those that it read."""
+    """The generated tokens without bos and eos; for an encoder, the tokens that it read."""
     logits_TV: Tensor
-    """What each step chose from (the last one may have chosen eos); of an encoder, each label."""
+    """The logits of each step (the last may have chosen eos); for an encoder, of the labels."""
 
 
 Answers = Callable[[str, int], Answer]
-"""Answers a text, by at most this many tokens with the end."""
+"""Answers a text, with at most the given number of tokens, including the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """How far the sides differ where they agree."""
+    """The result of a successful comparison."""
 
     sentences: int
     worst: float
-    """Greatest difference of logits, relative to the largest where that exceeds 1."""
+    """The greatest difference of logits, relative to the largest if that exceeds 1."""
 
 
 def built_in_probe(folder: ModelFolder) -> list[str]:
-    """Make some sentences of random pieces of the source vocabulary, always the same ones."""
+    """Return sentences of random pieces from the source vocabulary, the same in each call."""
     tokenizer, draw = folder.src_tokenizer, Random(0)
     pieces = range(tokenizer.first_piece, tokenizer.vocab_size)
     drawn = [tokenizer.decode(draw.choices(pieces, k=length)) for length in LENGTHS]
@@ -79,8 +79,8 @@ def built_in_probe(folder: ModelFolder) -> list[str]:
 def compare(folder: ModelFolder, theirs: Answers, sentences: Sequence[str], target: str) -> Proof:
     """Answer all sentences on both sides.
 
-    Raises DragomanError that names the worst difference, InputError where there is no sentence or
-    one is too long to be answered as a whole.
+    Raises DragomanError, naming the worst difference, if they differ; InputError if there are no
+    sentences, or one is too long to be answered as a whole.
     """
     side = our_side(folder)
     worst, where, changed = 0.0, 0, ""
@@ -123,19 +123,19 @@ class Side:
     """How our model answers."""
 
     answer: Callable[[str], tuple[Answer, int]]
-    """Answers a text, and says how many tokens the other side may write."""
+    """Answers a text, and returns how many tokens the other side may write."""
     most: int
-    """Tokens of a text, at most."""
+    """Maximum number of tokens in a text."""
     encode: Callable[[str], list[int]]
-    """The ids that the model reads of a text."""
+    """Returns the ids that the model reads for a text."""
     decode: Callable[[Sequence[int], Sequence[int]], str] = lambda _, __: ""
-    """The text of what was read and what was written."""
+    """Returns the text of the ids that were read and written."""
     never: Collection[int] = ()
-    """Ids that are never written, whose logits say nothing."""
+    """Ids that are never written, whose logits are ignored."""
     begin: Sequence[int] = ()
     """Ids that every translation begins with."""
     ends: Sequence[int] = ()
-    """Ids that end what is written."""
+    """Ids that end an output."""
 
 
 def our_side(folder: ModelFolder) -> Side:
@@ -150,7 +150,7 @@ def our_side(folder: ModelFolder) -> Side:
 
 
 def two_languages(folder: ModelFolder) -> tuple[str, ...]:
-    """Return two languages of a model that must be told them; none for others."""
+    """Return two languages for a model that requires them; none for others."""
     if folder.config.directions:
         return folder.config.directions[0]
     published, codes = folder.config.published, sorted(folder.src_tokenizer.languages)
@@ -161,7 +161,7 @@ def two_languages(folder: ModelFolder) -> tuple[str, ...]:
 
 
 def starts_with_language(folder: ModelFolder) -> bool:
-    """Whether a decoder reads the target language first, and no token before it."""
+    """Whether the target language is the first token that a decoder reads."""
     bos_id = folder.config.model.bos_id
     return bos_id < 0 or bos_id in folder.src_tokenizer.languages.values()
 
@@ -206,7 +206,7 @@ def _translating(folder: ModelFolder) -> Side:
 
 
 def plain_generator(folder: ModelFolder) -> Generator:
-    """Return how the model continues a plain text, also where it has learned dialogues."""
+    """Return a generator that continues plain text, even for a dialogue model."""
     defaults = replace(folder.config.generation or GENERATION, chat=None)
     plain = copy(folder)
     plain.config = replace(folder.config, generation=defaults)
@@ -245,7 +245,7 @@ def _continuing(folder: ModelFolder) -> Side:
 
 
 def labels_of(folder: ModelFolder) -> Sequence[str]:
-    """Return the labels that an encoder gives to texts or tokens; none where it gives none."""
+    """Return an encoder's labels for texts or tokens; none if it has none."""
     config = folder.config.model
     head = config.head if isinstance(config, EncoderOnlyConfig) else None
     return head.labels if isinstance(head, ClassificationHead | TaggingHead) else ()
@@ -270,13 +270,13 @@ def _reading(folder: ModelFolder) -> Side:
 
 
 def read_answer(ids: Sequence[int], logits: Tensor, labels: Sequence[str]) -> Answer:
-    """Make the answer of logits `(1, C)` or `(1, L, C)`: the best label of each row."""
+    """Return the answer for logits `(1, C)` or `(1, L, C)`: the best label of each row."""
     rows_TV = logits.reshape(-1, logits.shape[-1])
     text = " ".join(labels[index] for index in rows_TV.argmax(-1)) if labels else ""
     return Answer(text=text, ids=tuple(ids), logits_TV=rows_TV)
 
 
 def _common(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many tokens both begin with."""
+    """Return the length of the common prefix."""
     same = (a == b for a, b in zip(first, second, strict=False))
     return next((n for n, equal in enumerate(same) if not equal), min(len(first), len(second)))

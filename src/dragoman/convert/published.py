@@ -1,9 +1,9 @@
-"""A folder of Hugging Face as a model folder of our own, and back, proven by its logits.
+"""Converting a Hugging Face folder to a model folder of ours and back, verified by logits.
 
-Part of the proof is in the loading: every tensor used, every parameter set, ties as the config has
-them. Where transformers is installed, its class must compute the same: two rows of made-up ids, one
-of them padded, go through both sides. Some of these logits are kept in the config of the folder
-that is made, for `verify` where transformers is not asked.
+Loading already checks that every tensor is used, every parameter set, and all ties are as in the
+config. If transformers is installed, its class must compute the same logits for two rows of random
+ids, one of them padded. Some of these logits are stored in the new folder's config, so that
+`verify` does not need transformers.
 """
 
 import math
@@ -34,21 +34,21 @@ from dragoman.nn.layers import Stack
 from dragoman.tasks.folders import read_folder
 
 SUBLAYERS = 3
-"""At most, of a layer: self-attention, cross-attention, feed-forward."""
+"""Maximum per layer: self-attention, cross-attention, feed-forward."""
 LEAST, MOST = 1e-5, 1e-4
 """Bounds of the tolerance."""
 LENGTHS = (12, 8)
-"""Tokens of the probe's rows."""
+"""Lengths of the probe's rows."""
 DIGITS = 32
-"""Logits that a converted folder keeps."""
+"""Number of logits that a converted folder stores."""
 
 
 def take_over(model: Path, out: Path) -> float | None:
-    """Write the folder `model` of Hugging Face as the new model folder `out`.
+    """Convert the Hugging Face folder `model` to the new model folder `out`.
 
-    Returns how far our logits are from their class's, relative to the largest; None where
-    transformers is not installed. Raises InputError for a folder that is not of Hugging Face or
-    cannot be read, DragomanError where the logits differ; then there is no folder `out`.
+    Returns how far our logits are from their class's, relative to the largest; None if transformers
+    is not installed. Raises InputError if the folder is not of Hugging Face or cannot be read,
+    DragomanError if the logits differ; then `out` is not created.
     """
     folder = read_folder(model, device="cpu")
     published = folder.config.published
@@ -56,7 +56,7 @@ def take_over(model: Path, out: Path) -> float | None:
         raise InputError(f"{model} is a dragoman folder already; choose a target with --to")
     alone = folder if folder.adapters is None else replace(folder, adapters=None)
     worst = None if find_spec("transformers") is None else compare_with_class(alone, folder.path)
-    probe = () if worst is None else digest(folder)  # which nobody has compared
+    probe = () if worst is None else digest(folder)  # they were not compared
     config = replace(folder.config, published=replace(published, probe=probe))
     files = keep_origin(folder, folder.model.state_dict())
     with creating(out, "converted model") as part:
@@ -65,11 +65,11 @@ def take_over(model: Path, out: Path) -> float | None:
 
 
 def hand_back(folder: ModelFolder, out: Path, shard_size: str) -> Proof:
-    """Write a model from Hugging Face as the folder `out` that it came from, proven by logits.
+    """Convert a model from Hugging Face back to its original format, verified by logits.
 
-    Weights that have not changed are the same bit for bit, and so are all other files. Raises
-    InputError where the folder still is one of Hugging Face, and without transformers;
-    DragomanError where the logits differ; then there is no folder `out`.
+    Unchanged weights are the same bit for bit, and so are all other files. Raises InputError if the
+    folder is unconverted, or without transformers; DragomanError if the logits differ; then `out`
+    is not created.
     """
     if not (folder.path / CONFIG).exists():
         raise InputError(
@@ -104,15 +104,15 @@ def hand_back(folder: ModelFolder, out: Path, shard_size: str) -> Proof:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Ids that both sides read."""
+    """The ids that both sides read."""
 
     ids_BL: Tensor
     real_BL: Tensor
-    """Where they are not padding."""
+    """False at padding."""
 
     @classmethod
     def of(cls, folder: ModelFolder) -> "Probe":
-        """Draw ids of a model's vocabulary: always the same."""
+        """Draw ids from a model's vocabulary, the same in each call."""
         pad_id = folder.config.model.pad_id
         size = min(folder.src_tokenizer.vocab_size, folder.tgt_tokenizer.vocab_size)
         draw = torch.Generator().manual_seed(0)
@@ -123,21 +123,21 @@ class Probe:
 
     @property
     def targets_BL(self) -> Tensor:
-        """What a decoder beside an encoder reads: rows without padding."""
+        """The decoder's ids in an encoder-decoder: rows without padding."""
         return self.ids_BL[:1].expand_as(self.ids_BL)
 
 
 def tolerance(config: ModelConfig) -> float:
-    r"""The largest difference of logits that rounding in fp32 explains, relative to the largest.
+    r"""Return the largest relative difference of logits that rounding in fp32 explains.
 
-    Two libraries add the same products in another order. A sum of `n` products then differs by
-    about `sqrt(n) eps`, as independent errors add up like a random walk, and for the same reason
-    `k` sub-layers, each of which adds its error to the residual stream, by `sqrt(k n) eps`. With
-    the longest sum of a sub-layer, `d_ff`, the tolerance is
+    Two libraries add the same products in different orders. Since independent errors add up like a
+    random walk, a sum of `n` products then differs by about `sqrt(n) eps`, and the output of `k`
+    sub-layers, each of which adds its error to the residual stream, by `sqrt(k n) eps`. With the
+    longest sum of a sub-layer, `d_ff`, the tolerance is
 
         eps \cdot \sqrt{3 \cdot layers \cdot d_{ff}},    eps = 2^{-23}
 
-    but at least 1e-5 and at most 1e-4, which another activation or epsilon exceeds: for
+    but at least 1e-5 and at most 1e-4, which a wrong activation or epsilon would exceed. For
     six and six layers with `d_ff` 2,048 it is 3.2e-5.
     """
     walk = math.sqrt(SUBLAYERS * config.depth * config.d_ff)
@@ -147,8 +147,9 @@ def tolerance(config: ModelConfig) -> float:
 def verify(folder: ModelFolder) -> float:
     """Return how far a folder's logits are from its publisher's, relative to the largest.
 
-    Raises DragomanError that names the first layer that differs, InputError where there is nothing
-    to compare with: the model is not from Hugging Face, or transformers is not installed.
+    Raises DragomanError, naming the first layer that differs if transformers is used; InputError if
+    there is nothing to compare with: the model is not from Hugging Face, or transformers is not
+    installed.
     """
     published = folder.config.published
     if folder.config.as_it_is:
@@ -173,14 +174,14 @@ def verify(folder: ModelFolder) -> float:
 
 @torch.inference_mode()
 def digest(folder: ModelFolder) -> tuple[float, ...]:
-    """Some logits of the probe, for the config of a converted folder."""
+    """Return some logits of the probe, to be stored in a converted folder's config."""
     flat = _ours(folder.model, Probe.of(folder)).flatten()
     return tuple(flat[:: max(1, len(flat) // DIGITS)][:DIGITS].tolist())
 
 
 @torch.inference_mode()
 def compare_with_class(folder: ModelFolder, theirs_at: Path) -> float:
-    """Compare with the class of transformers that the folder `theirs_at` is for; see `verify`."""
+    """Compare with the class of transformers for the folder `theirs_at`; see `verify`."""
     theirs, probe = load_theirs(theirs_at), Probe.of(folder)
     with _watched(folder.model) as seen:
         found_MV = _ours(folder.model, probe)
@@ -209,7 +210,7 @@ def _ours(model: Model, probe: Probe) -> Tensor:
 
 
 def _real(logits: Tensor, model: Model, probe: Probe) -> Tensor:
-    """The rows `(M, V)` at positions that are not padding."""
+    """Return the rows `(M, V)` at positions that are not padding."""
     if isinstance(model, EncoderDecoder) or logits.dim() == 2:
         return logits.reshape(-1, logits.shape[-1])
     return logits[probe.real_BL]
@@ -229,7 +230,7 @@ def _difference(found: Tensor, expected: Tensor) -> float:
 
 @contextmanager
 def _watched(model: Model) -> Iterator[dict[str, list[Tensor]]]:
-    """What goes into each stack, what its layers return, and that after the last norm."""
+    """Record the input of each stack, the outputs of its layers, and that of its last norm."""
     seen: dict[str, list[Tensor]] = {}
     with ExitStack() as hooks:
         for name, stack in model.named_children():
@@ -249,7 +250,7 @@ def _differing(
     probe: Probe,
     most: float,
 ) -> Iterator[str]:
-    """Name what differs, in the order of computing."""
+    """Yield the names of what differs, in the order of computation."""
     for name, ours in states.items():
         key = f"{name}_hidden_states"
         theirs: Sequence[Tensor] = output[key] if key in output else output["hidden_states"]

@@ -1,7 +1,7 @@
-"""Run the model in this folder by onnxruntime: python run.py < lines
+"""Run the model in this folder with onnxruntime: python run.py < lines
 
-Greedy decoding, one line at a time; needs onnxruntime, numpy and tokenizers or, where the folder
-has models of it, sentencepiece. A model of many languages takes two codes: python run.py en de.
+Greedy decoding, one line at a time; needs onnxruntime, numpy and tokenizers or, if the folder
+has its models, sentencepiece. A multilingual model takes two codes: python run.py en de.
 From Python:
 
     from run import Model
@@ -26,18 +26,18 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class ModelOutput:
-    """What the model makes of a line."""
+    """The model's output for a line."""
 
     text: str
     """The translation, the line with its continuation, the label or the tag of each token."""
     ids: list[int]
-    """The tokens that were written; of an encoder those that were read."""
+    """The generated tokens; for an encoder, the tokens that it read."""
     logits: list[Array]
-    """What each of them was chosen from, of an encoder all that it computed."""
+    """The logits from which each was chosen; for an encoder, all its logits."""
 
 
 class SentencePieces:
-    """A tokenizer of the library `sentencepiece`, whose pieces have ids of their own."""
+    """A tokenizer of the library `sentencepiece`, with the model's own ids for its pieces."""
 
     def __init__(self, path: Path, said: dict[str, Any]) -> None:
         from sentencepiece import SentencePieceProcessor
@@ -52,7 +52,7 @@ class SentencePieces:
         self.never_text = {*self.specials, *marks}
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, which may begin with >>language<<."""
+        """Return the ids of a text, which may begin with >>language<<."""
         mark = re.match(r">>[^<>\s]+<<", text) if self.marks else None
         before = [self.ids[mark[0]]] if mark and mark[0] in self.ids else []
         pieces = self.reads.encode(text[mark.end() :] if mark and before else text, out_type=str)
@@ -60,14 +60,14 @@ class SentencePieces:
         return before + [self.ids.get(piece, self.unk_id) for piece in plain]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without special tokens."""
+        """Return the text of ids, without special tokens."""
         pieces = [self.pieces[id_] for id_ in ids if id_ in self.pieces]
         text: str = self.writes.decode_pieces([p for p in pieces if p not in self.specials])
         return text.replace("▁", " ").strip()
 
 
 class Model:
-    """The graphs of a folder, its tokenizers and what its config says."""
+    """The graphs, tokenizers and config of a folder."""
 
     def __init__(self, folder: str | Path, src_lang: str = "", tgt_lang: str = "") -> None:
         folder = Path(folder)
@@ -91,7 +91,7 @@ class Model:
         self.start = [*config["start"], *([codes[tgt_lang]] if codes else config["begin"])]
 
     def answer(self, text: str, limit: int | None = None) -> ModelOutput:
-        """Translate a line, continue it by at most `limit` tokens, or read it."""
+        """Translate a line, continue it by at most `limit` tokens, or label it."""
         config = self.config
         source = self.encode(config["opening"] + text)
         ids = [*self.before, *source, *self.after]
@@ -113,7 +113,7 @@ class Model:
     def _write(
         self, graph: str, ids: list[int], given: dict[str, Array], limit: int
     ) -> tuple[list[int], list[Array]]:
-        """Choose the best token, and feed it back with the keys and values so far, to the end."""
+        """Choose the best token and feed it back with the keys and values so far, until the end."""
         session, written, logits = self.graphs[graph], list[int](), list[Array]()
         outputs = [output.name for output in session.get_outputs()]
         past = {
@@ -136,7 +136,7 @@ class Model:
         return written, logits
 
     def _read(self, ids: list[int]) -> ModelOutput:
-        """Run an encoder: a label for the text, or one for each token."""
+        """Run an encoder: a label for the text or for each token."""
         (found,) = self.graphs["model"].run(["logits"], {"ids": np.array([ids])})
         rows = found if found.ndim == 2 else found[0]
         labels = self.config["labels"] or [""] * rows.shape[1]
@@ -156,7 +156,7 @@ class Model:
 def _coder(
     path: Path, unk_id: int
 ) -> tuple[Callable[[str], list[int]], Callable[[Sequence[int]], str]]:
-    """Return what makes ids of a text, and the text of ids without special tokens."""
+    """Return functions that encode a text, and decode ids without special tokens."""
     said = json.loads(path.read_text(encoding="utf-8"))
     if "models" in said:
         pieces = SentencePieces(path, said)
@@ -164,7 +164,7 @@ def _coder(
     from tokenizers import Tokenizer
 
     found = Tokenizer.from_file(str(path))
-    found.encode_special_tokens = True  # a text never holds special tokens
+    found.encode_special_tokens = True  # a text never contains special tokens
     specials = {id_ for id_, each in found.get_added_tokens_decoder().items() if each.special}
 
     def encode(text: str) -> list[int]:

@@ -1,8 +1,8 @@
 """The libraries that a model can be converted for, and the conversion.
 
-A target writes a folder, and opens one as a function that answers a text. `convert` lets it do the
-first in a temporary folder and the second on the sentences of a probe, and gives the folder its
-name if the answers are those of our model.
+A target writes a folder, and opens it as a function that answers a text. `convert` writes to a
+temporary folder, runs the sentences of a probe through it, and renames it to its final name if the
+answers are those of our model.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,19 +26,19 @@ TargetName = Literal["huggingface", "ctranslate2", "onnx"]
 
 
 class Target(Protocol):
-    """A library whose folders we write."""
+    """A library for which we write folders."""
 
     name: str
-    """As users know it."""
+    """Its name in messages."""
 
     def check(self, folder: ModelFolder) -> None:
-        """Raise InputError for what it cannot express, naming the key of the config."""
+        """Raise InputError for an unsupported model, naming the key of the config."""
 
     def write(self, folder: ModelFolder, out: Path) -> None:
-        """Write into the folder `out`, which is empty."""
+        """Write into the empty folder `out`."""
 
     def open(self, folder: ModelFolder, out: Path) -> Answers:
-        """Load what was written, by the library itself, on a CPU in fp32."""
+        """Load what was written with the library itself, on a CPU in fp32."""
 
 
 TARGETS: Mapping[TargetName, Target] = {
@@ -56,12 +56,12 @@ def convert(
     *,
     shard_size: str | None = None,
 ) -> Proof:
-    """Write the model folder `model` as the new folder `out` of another library, if it is equal.
+    """Convert the model folder `model` to the new folder `out` of another library, if equivalent.
 
-    `sentences` are what both sides answer, by default some made of the vocabulary; `shard_size`,
-    such as "5GB", is how large a file of weights is at most, for Hugging Face. Raises InputError
-    for what the target cannot express and where its package is missing, DragomanError where the
-    sides differ; then there is no folder `out`.
+    `sentences` are answered by both sides, by default random ones from the vocabulary;
+    `shard_size`, such as "5GB", is the maximum size of a weight file, for Hugging Face. Raises
+    InputError for an unsupported model or if the target's package is missing, DragomanError if the
+    sides differ; then `out` is not created.
     """
     if to not in TARGETS:
         *others, last = get_args(TargetName)
@@ -100,10 +100,10 @@ def converted(
     references: Path | None = None,
     shard_size: str | None = None,
 ) -> Iterator[str]:
-    """Convert a model folder for a library, to 8 bits or to our own; yield what is to be said.
+    """Convert a model folder for a library, to 8 bits or to our format; yield the messages.
 
-    `probe` and `references` are files of lines. Raises InputError for options that do not go
-    together, and as `convert`, `quantize` and `take_over` do.
+    `probe` and `references` are files of lines. Raises InputError for incompatible options, and
+    the errors of `convert`, `quantize` and `take_over`.
     """
     if references is not None and (to != "int8" or probe is None):
         raise InputError("--references requires --to int8 and --probe; add them, or remove it")
