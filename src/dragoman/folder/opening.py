@@ -327,7 +327,7 @@ def _our_weights(
 
 @contextmanager
 def _checked(path: Path, config: FolderConfig) -> Iterator[Callable[[], None]]:
-    """Hash the weights in the background; check the hash at the end, or when the yielded is called.
+    """Hash the weights in the background; check at the end, or earlier by the yielded function.
 
     Raises InputError if it is that of another file.
     """

@@ -43,7 +43,7 @@ def find_template(folder: TokenizerFolder) -> tuple[str, Path] | None:
     if folder.has(FILE):
         origin = folder.path / FILE
         source = read_file(origin, LARGEST).decode(errors="replace")
-    if isinstance(source, list):  # named: use the one without tools
+    if isinstance(source, list):  # of several, use the one without tools
         named = (each for each in source if isinstance(each, Mapping))
         source = next((one.get("template") for one in named if one.get("name") == "default"), 0)
     if source is None:
