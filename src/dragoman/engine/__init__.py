@@ -1,15 +1,16 @@
-"""The engine: the weights of a model, laid out for decoding on a CPU.
+"""The inference engine: a model's weights, laid out for decoding on a CPU.
 
     decoder = freeze(model, "int8")
     state = decoder.start(src_BS, beam_size)
     logits_NV = decoder.step(ids_N, state)
 
-A model is written to be read, trained and looked into. Decoding runs the same few lines for every
-token, and half of its time goes to what surrounds the products. `freeze` reads a model's weights a
-second time: matrices are laid out as the processor wants them, products of the same vectors joined,
-residuals and ReLU computed by the product itself, beams share one store of keys and values, and a
-step is a list of operations that compiled code runs. It computes what the model computes (the tests
-compare them for all kinds of configs), with copies of the weights: who trains freezes again.
+A model is written for reading, training and inspection. Decoding runs the same few lines for every
+token, and half of its time goes to the work around the matrix products. `freeze` copies a model's
+weights into another layout: matrices are in the order that the processor prefers, products with the
+same input are merged, residuals and ReLU are computed by the product itself, beams share one store
+of keys and values, and a step is a list of operations that compiled code runs. The result computes
+the same as the model (the tests compare them for all kinds of configs). Its weights are copies:
+freeze again after training.
 
 Reading order: `products` and `quantized`, `store` (the cache), `program`, `layers`, `assemblies`.
 """
@@ -42,15 +43,15 @@ PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
 Frozen = FrozenEncoderDecoder | FrozenDecoderOnly
 Writes = EncoderDecoder | DecoderOnly
 BYTES: dict[Arithmetic, int] = {"fp32": 4, "bf16": 2, "int8": 1}
-"""Of a weight of a product."""
+"""Bytes per weight of a matrix product."""
 
 
 def fastest(device: str = "cpu") -> Arithmetic:
     """Return the arithmetic that decodes fastest on this machine: int8, bf16 or fp32.
 
-    A rule and no race, so that the same command gives the same translations twice. Measured for
-    matrices of 256 by 256 to 512 by 32,000 and 1 to 320 rows: products in int8 take 0.2 to 0.7 of
-    the time of those in bf16 by the instructions for them (VNNI). On a GPU, bf16.
+    This is a rule, not a race, so that running a command twice gives the same translations.
+    Measured with matrices of 256 by 256 to 512 by 32,000 and 1 to 320 rows: with the dedicated
+    instructions (VNNI), int8 products take 0.2 to 0.7 of the time of bf16 products. On a GPU, bf16.
     """
     if device == "cuda" or (device == "auto" and torch.cuda.is_available()):
         return "bf16"
@@ -61,14 +62,14 @@ def fastest(device: str = "cpu") -> Arithmetic:
 
 @torch.no_grad()
 def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> Frozen | Writes:
-    """Return what decodes with the weights that a model in evaluation mode has now.
+    """Return a decoder with the current weights of a model in evaluation mode.
 
-    The model itself where it must serve: on other devices than a CPU, where nothing is compiled, on
-    a CPU without units for this arithmetic, for weights that are not float32, and for a model with
-    parts that are not the paper's own (another pattern in the decoder, a module of the user's, a
-    hook). With `lend` the model has no weights but those that its layers are lent, on the CPU: so
-    no more of them than those of a layer are there at a time beside what is kept. Raises InputError
-    for int8 where it is not to be had.
+    Returns the model itself if it cannot be frozen: on devices other than a CPU, if nothing is
+    compiled, on a CPU without units for this arithmetic, if the weights are not float32, and if the
+    model has parts that are not the paper's own (another pattern in the decoder, a user's module, a
+    hook). With `lend`, the model has no weights except those that its layers are lent, on the CPU:
+    at most one layer's weights are in memory at a time, in addition to what is kept. Raises
+    InputError if int8 is not available.
     """
     weights = [] if lend is not None else list(model.parameters())
     if arithmetic == "int8" and weights and weights[0].device.type != "cpu":
@@ -87,15 +88,15 @@ def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> F
 
 
 def can_freeze(model: Writes, arithmetic: Arithmetic) -> bool:
-    """Return whether `freeze` lays the weights of a model out on a CPU; they may have no memory."""
+    """Return whether `freeze` can lay out a model's weights on a CPU; they may have no memory."""
     return can_pack(arithmetic) and _is_plain(model)
 
 
 def frozen_bytes(model: Writes, arithmetic: Arithmetic) -> int:
     """Count the bytes of what `freeze` lays out: products in the arithmetic, the rest in float32.
 
-    A matrix counts twice that is an embedding and a product, and so does that of the output
-    unless it is in int8. The scales of int8 are not counted.
+    A matrix that is both an embedding and a product counts twice; so does the output matrix, unless
+    it is in int8. The scales of int8 are not counted.
     """
     multiplied, others = set[Tensor](), set[Tensor]()
     for module in model.modules():
@@ -109,7 +110,7 @@ def frozen_bytes(model: Writes, arithmetic: Arithmetic) -> int:
 
 
 def _is_plain(model: Writes) -> bool:
-    """Whether all modules are of the package's own classes, without hooks."""
+    """Return whether all modules are of the package's own classes and have no hooks."""
     stacks = [part for part in model.children() if isinstance(part, Stack)]
     layers = [layer for stack in stacks for layer in stack.layers]
     parts: list[tuple[object, type]] = [(model.output, Linear), *((each, Layer) for each in layers)]

@@ -1,4 +1,4 @@
-"""The two models that write, frozen: `EncoderDecoder` and `DecoderOnly`, read flat."""
+"""Frozen versions of the two models that generate text: `EncoderDecoder` and `DecoderOnly`."""
 
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
@@ -30,22 +30,22 @@ from dragoman.nn.cpu.native import Ahead
 from dragoman.nn.layers import Stack
 
 MOST_AHEAD = 32
-"""Steps that compiled code takes at once."""
+"""Maximum number of steps that compiled code runs at once."""
 PRODUCTS_AHEAD = 1 << 30
-"""Multiplications of integers in these steps: a few milliseconds."""
+"""Maximum number of integer multiplications in these steps: a few milliseconds."""
 SLOWER = 8
-"""Multiplications of integers that take about as long as one of attention, which is in float32."""
+"""Integer multiplications that take about as long as one of attention, which is in float32."""
 ALIGNED = 16
-"""Sources are padded to a multiple of this many tokens: a softmax in bfloat16 fills registers."""
+"""Sources are padded to a multiple of this many tokens: a bfloat16 softmax fills registers."""
 
 
 class FrozenStack:
-    """`Encoder` or `Decoder`, with the embedding before it."""
+    """`Encoder` or `Decoder`, together with the embedding before it."""
 
     def __init__(
         self, embedding: Embedding, stack: Stack, arithmetic: Arithmetic, copies: Copies
     ) -> None:
-        """`embedding` is kept, so it is a copy already."""
+        """Freeze a stack; `embedding` is kept, so it must already be a copy."""
         self.layers: list[FrozenLayer] = []
         for layer in stack.each_layer():
             with copies.lend(layer.parameters()):
@@ -58,7 +58,7 @@ class FrozenStack:
         self._rotation = stack.rotation
         self._bias = None if stack.bias is None else copies.take(stack.bias)
         self.is_biased = stack.bias is not None
-        """Whether positions add something to the scores."""
+        """Whether positions add a bias to the scores."""
         self._compiled_products = arithmetic == "int8"
         self._recorded = self.embedding.recorded and all(each.recorded for each in self.layers)
         self._recorded = self._recorded and self._final_norm.recorded
@@ -66,7 +66,7 @@ class FrozenStack:
         """Whether a program can read whole sources."""
 
     def _rows(self, rows: int) -> int:
-        """The number of rows to compute with, for a wanted number."""
+        """Return the number of rows to compute when `rows` are needed."""
         return rows if self._compiled_products else familiar_rows(rows)
 
     def _info(self, positions: range) -> PositionInfo:
@@ -76,7 +76,7 @@ class FrozenStack:
     def encode(
         self, ids_BL: Tensor, mask: Tensor | Sources | None
     ) -> tuple[Tensor, list[KeyValue]]:
-        """Read whole sequences: last hidden states `(M, D)`, keys and values of each layer."""
+        """Read whole sequences; return last hidden states `(M, D)`, keys and values per layer."""
         size = (ids_BL.shape[0], ids_BL.shape[1])
         x_BLD = self.embedding.embed(ids_BL, range(size[1])).to(self._like)
         info = self._info(range(size[1]))
@@ -88,9 +88,9 @@ class FrozenStack:
         return self._final_norm(x_MD), kvs
 
     def step(self, ids_N: Tensor, store: BeamStore, output: Product | None) -> Tensor:
-        """Read one more token of each row: last hidden states `(M, D)`, or their logits.
+        """Read one more token of each row; return last hidden states `(M, D)`, or their logits.
 
-        In int8 each step with a store uses the same memory.
+        In int8, all steps with a store use the same memory.
         """
         position = store.length
         place = range(position, position + 1)
@@ -116,7 +116,7 @@ class FrozenStack:
         return hidden_MD if output is None else output(hidden_MD)
 
     def ahead(self, store: BeamStore) -> Ahead | None:
-        """Return what the next steps need, where compiled code can take two or more by itself."""
+        """Return what compiled code needs to run two or more steps by itself; None if it cannot."""
         program, start = store.program, store.length
         if program is None or not program.operations or self.is_biased:
             return None
@@ -145,19 +145,19 @@ class FrozenStack:
         return ahead
 
     def record(self, program: Program, store: BeamStore | Sources) -> Tensor:
-        """List how tokens become last hidden states."""
+        """Append the operations from tokens to last hidden states to a program."""
         x_RD = self.embedding.record(program)
         for layer in self.layers:
             layer.record(program, x_RD, store)
         return self._final_norm(x_RD, program)
 
     def empty_store(self, num_sentences: int, beam_size: int) -> BeamStore:
-        """Make the store in which decoding keeps keys and values."""
+        """Create the store for the keys and values of decoding."""
         return BeamStore(self.heads, (num_sentences, beam_size), len(self.layers))
 
 
 class FrozenDecoder:
-    """What both models do for each token."""
+    """The computation per token, which both models share."""
 
     def __init__(
         self,
@@ -166,17 +166,17 @@ class FrozenDecoder:
         arithmetic: Arithmetic,
         copies: Copies,
     ) -> None:
-        """`copies` are those of the model's parameters that were made so far."""
+        """Freeze the output and the decoder; `copies` has the copies of parameters made so far."""
         self._arithmetic = arithmetic
         with copies.lending(model.output):
             self._output = prepared(model.output, arithmetic=arithmetic)
             self._output_of = None if arithmetic == "int8" else copied(model.output, copies)
-            """The output layer as it was, of which `narrow` takes rows."""
+            """The original output layer, from which `narrow` takes rows."""
         self._decoder = FrozenStack(embedding, model.decoder, arithmetic, copies)
         self._logit_scale, self._logit_soft_cap = model.logit_scale, model.logit_soft_cap
 
     def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
-        """Append one token to every row and return the logits `(N, V)` of the next."""
+        """Append one token to each row and return the logits `(N, V)` of the next one."""
         output = state.output or self._output
         with _without_autocast():
             if self._logit_scale == 1.0:
@@ -187,7 +187,7 @@ class FrozenDecoder:
             return soft_cap(logits_MV, self._logit_soft_cap)[: len(ids_N)]
 
     def ahead(self, state: BeamStore) -> Ahead | None:
-        """What compiled code needs to take the next steps by itself; None where it can not."""
+        """Return what compiled code needs to run the next steps by itself; None if it cannot."""
         changed = self._logit_scale != 1.0 or self._logit_soft_cap is not None
         return None if changed else self._decoder.ahead(state)
 
@@ -199,7 +199,7 @@ class FrozenDecoder:
 
     @torch.no_grad()
     def narrow(self, ids_U: Tensor, state: BeamStore) -> None:
-        """From now on let a step with this state return the logits `(N, U)` of these tokens."""
+        """Make later steps with this state return the logits `(N, U)` of these tokens only."""
         state.program = None
         whole = self._output_of
         if whole is None:
@@ -214,7 +214,7 @@ class FrozenDecoder:
 
 
 class FrozenEncoderDecoder(FrozenDecoder):
-    """`EncoderDecoder`: `start` and `step`, for `dragoman.decode`."""
+    """A frozen `EncoderDecoder`, with `start` and `step` for `dragoman.decode`."""
 
     def __init__(self, model: EncoderDecoder, arithmetic: Arithmetic, copies: Copies) -> None:
         reads, writes = copies.take(model.src_embedding), copies.take(model.tgt_embedding)
@@ -229,7 +229,7 @@ class FrozenEncoderDecoder(FrozenDecoder):
         self._at_once = self._at_once and self._encoder.encodes_at_once
 
     def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
-        """Encode the sources and make the keys and values of cross-attention."""
+        """Encode the sources and compute the keys and values of cross-attention."""
         store = self._decoder.empty_store(len(src_BS), beam_size)
         with _without_autocast():
             store.remember(*self._start(self._aligned(src_BS)))
@@ -246,7 +246,7 @@ class FrozenEncoderDecoder(FrozenDecoder):
             if self._at_once:
                 return self._read(src_BS, own, sources), sources
         memory_MD, _ = self._encoder.encode(src_BS, own)
-        if not ordered:  # to those that attend to a source the order of its tokens is nothing
+        if not ordered:  # attention to a source does not depend on the order of its tokens
             mask_BS, order_BS = mask_BS.sort(dim=1, descending=True, stable=True)
             order_M = (order_BS + torch.arange(len(src_BS))[:, None] * src_BS.shape[1]).flatten()
             memory_MD = with_rows(memory_MD[order_M], len(memory_MD))
@@ -254,7 +254,7 @@ class FrozenEncoderDecoder(FrozenDecoder):
         return [cross.remember(memory_MD, sources) for cross in self._crosses], sources
 
     def _read(self, src_BS: Tensor, own: Sources, sources: Sources) -> list[tuple[Tensor, Tensor]]:
-        """Make the keys and values in one call of compiled code."""
+        """Compute the keys and values in one call of compiled code."""
         length = src_BS.shape[1]
         program = Program(src_BS.numel(), length)
         memory_RD = self._encoder.record(program, own)
@@ -263,7 +263,7 @@ class FrozenEncoderDecoder(FrozenDecoder):
         return memory
 
     def _aligned(self, src_BS: Tensor) -> Tensor:
-        """Pad sources to one of few lengths, as far as there are positions."""
+        """Pad sources to one of a few lengths, within the number of positions."""
         length = src_BS.shape[1]
         wanted = -(-length // ALIGNED) * ALIGNED
         wanted = max(length, min(wanted, self._num_positions or wanted))
@@ -271,13 +271,13 @@ class FrozenEncoderDecoder(FrozenDecoder):
 
 
 class FrozenDecoderOnly(FrozenDecoder):
-    """`DecoderOnly`: `start` and `step`, for prompts of one length."""
+    """A frozen `DecoderOnly`, with `start` and `step` for prompts of equal length."""
 
     def __init__(self, model: DecoderOnly, arithmetic: Arithmetic, copies: Copies) -> None:
         super().__init__(model, copies.take(model.embedding), arithmetic, copies)
 
     def start(self, prompt_BS: Tensor, beam_size: int) -> BeamStore:
-        """Read the prompts, all but their last token, once for all rows of a beam."""
+        """Read all but the last token of the prompts, once for all rows of a beam."""
         store = self._decoder.empty_store(len(prompt_BS), beam_size)
         if prompt_BS.shape[1] > 1:
             with _without_autocast():
@@ -286,7 +286,7 @@ class FrozenDecoderOnly(FrozenDecoder):
 
 
 def _without_autocast() -> AbstractContextManager[object]:
-    """Leave the autocast of the caller: the engine has its dtypes, and every operator would pay."""
+    """Disable the caller's autocast: the engine has its dtypes, and every operator would pay."""
     if torch.is_autocast_enabled("cpu"):
         return torch.autocast("cpu", enabled=False)
     return nullcontext()

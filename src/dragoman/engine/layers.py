@@ -1,7 +1,8 @@
-"""The layers of a model, read a second time: each function is one of `nn/layers.py`, made flat.
+"""Frozen layers: each is a flat version of its counterpart in `nn/layers.py`.
 
-Vectors are rows of a plain matrix `(M, D)`: first those of a batch, then some that nobody reads,
-so that oneDNN meets few numbers of rows (`familiar_rows`). Nothing here has a parameter of its own.
+Vectors are rows of a plain matrix `(M, D)`: first those of a batch, then unused ones, so that
+oneDNN sees few different numbers of rows (`familiar_rows`). Nothing here has a parameter of its
+own.
 """
 
 import ctypes
@@ -36,13 +37,13 @@ from dragoman.nn.position.scheme import NO_POSITIONS
 
 
 class FrozenAttention:
-    """`MultiHeadAttention`, with one product for all that is made of the same vectors."""
+    """`MultiHeadAttention` with one product for all projections of the same vectors."""
 
     def __init__(self, attention: MultiHeadAttention, arithmetic: Arithmetic, *, own: bool) -> None:
-        """`own` tells self-attention, whose queries, keys and values come from the same vectors."""
+        """Freeze a module; `own` is for self-attention, whose projections read the same vectors."""
         self._own = own
         self._normed = not isinstance(attention.q_norm, nn.Identity)
-        scale = 1.0 if self._normed else attention.scale  # a norm would take it away again
+        scale = 1.0 if self._normed else attention.scale  # a norm would undo it
         q, kv = attention.q_proj, attention.kv_proj
         if own:
             self._project = prepared(q, kv, arithmetic=arithmetic, first_scale=scale)
@@ -67,7 +68,7 @@ class FrozenAttention:
         mask: Tensor | Sources | None,
         info: PositionInfo,
     ) -> tuple[Tensor, KeyValue]:
-        """Attend within whole sequences; return the heads' outputs and the keys and values."""
+        """Attend within whole sequences; return the heads' outputs, and the keys and values."""
         batch, length = size_BL
         projected_MX = self._project(x_MD)
         projected_BLX = projected_MX[: batch * length].unflatten(0, size_BL)
@@ -82,7 +83,7 @@ class FrozenAttention:
         return with_rows(out_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD)), kv
 
     def step(self, layer: int, store: BeamStore, x_MD: Tensor) -> Tensor:
-        """Attend from one vector for each row to its prefix, itself the last; the store rotates."""
+        """Attend from one vector per row to its prefix, which it ends; the store rotates."""
         projected_MX = self._project(x_MD)
         if self._normed:
             q_MH1d, kv = self._heads(projected_MX[:, None], NO_POSITIONS)
@@ -92,7 +93,7 @@ class FrozenAttention:
     def record(
         self, program: Program, layer: int, store: BeamStore | Sources, x_RD: Tensor
     ) -> Tensor:
-        """Append `step` to a program, or `look`; of sources `encode`."""
+        """Append `step` or `look` to a program, or `encode` for sources."""
         q_RX = _quantized(self._project).record(program, x_RD)
         columns = self._num_heads * self._head_dim
         if isinstance(store, Sources):
@@ -103,7 +104,7 @@ class FrozenAttention:
         return program.attend(reads, q_RX, columns, keys_values, own=self._own)
 
     def remember(self, memory_MD: Tensor, sources: Sources) -> tuple[Tensor, Tensor]:
-        """Make the keys and values of cross-attention, as `Sources.laid_out` returns them."""
+        """Compute the keys and values of cross-attention, as `Sources.laid_out` returns them."""
         size = sources.size
         shape = (*size, 2, self._num_kv_heads, self._head_dim)
         k_BSKd, v_BSKd = self._project_kv(memory_MD)[: size.numel()].view(shape).unbind(dim=2)
@@ -120,14 +121,14 @@ class FrozenAttention:
         return keys_values
 
     def look(self, layer: int, store: BeamStore, x_MD: Tensor) -> Tensor:
-        """Attend from one vector for each row to the source of its sentence."""
+        """Attend from one vector per row to the source of its sentence."""
         q_MX = self._project(x_MD)
         if self._normed:
             q_MX = self._norm_q(q_MX.unflatten(1, (self._num_heads, self._head_dim))).flatten(1)
         return store.attend_to_source(layer, q_MX)
 
     def _heads(self, projected_BLX: Tensor, info: PositionInfo) -> tuple[Tensor, KeyValue]:
-        """Cut `(B, L, X)` into queries `(B, H, L, d)`, keys and values, rotated as they must be."""
+        """Split `(B, L, X)` into queries `(B, H, L, d)`, keys and values, rotated if needed."""
         counts = [self._num_heads, self._num_kv_heads, self._num_kv_heads]
         heads_BLhd = projected_BLX.unflatten(2, (-1, self._head_dim))
         q, k, v = (part.transpose(1, 2) for part in heads_BLhd.split(counts, dim=2))
@@ -137,7 +138,7 @@ class FrozenAttention:
         return q, KeyValue(k, v)
 
     def _norm_q(self, q: Tensor) -> Tensor:
-        """Norm and scale queries, unless `W_Q` is scaled."""
+        """Normalise and scale queries, unless `W_Q` is scaled."""
         if not self._normed:
             return q
         scaled: Tensor = self._q_norm(q) * self._scale
@@ -151,7 +152,7 @@ class _Vectors(ctypes.Structure):
 
 
 class FrozenEmbedding:
-    """`Embedding`, of which a copy is given."""
+    """A frozen `Embedding`, made from a copy."""
 
     def __init__(self, embedding: Embedding) -> None:
         self.embed, self.num_positions = embedding.embed, embedding.num_positions
@@ -166,12 +167,12 @@ class FrozenEmbedding:
         """Whether `record` can be called."""
 
     def record(self, program: Program) -> Tensor:
-        """Append what maps ids to vectors to a program."""
+        """Append the map from ids to vectors to a program."""
         x_RD = program.embed(ctypes.addressof(self._by), self._by.columns)
         return self._norm(x_RD, program)
 
     def added_at(self, positions: range) -> Tensor | None:
-        """What is added to the vector of any token at these positions, `(positions, D)`."""
+        """Return what is added to any token's vector at these positions, `(positions, D)`."""
         if self._positions is None:
             return None
         added_PD, end = self._added_PD, positions.stop
@@ -189,7 +190,7 @@ class _Norm(ctypes.Structure):
 
 
 class FrozenNorm:
-    """`LayerNorm` or `RMSNorm`; anything else, and other dtypes than float32, by itself."""
+    """`LayerNorm` or `RMSNorm`; calls the module itself for others, and for other dtypes."""
 
     def __init__(self, norm: nn.Module) -> None:
         self._module = copied(norm)
@@ -208,7 +209,7 @@ class FrozenNorm:
     def __call__(
         self, x_MD: Tensor, program: Program | None = None, *, apart: bool = False
     ) -> Tensor:
-        """Normalise each row, in a program in its place unless `apart`."""
+        """Normalise each row; in a program, in place unless `apart`."""
         if program is not None:
             if self._functions is None:
                 return x_MD
@@ -224,7 +225,7 @@ class FrozenNorm:
 
 
 class FrozenResidual:
-    """`Residual` around a sublayer whose last product adds to `x` what it computes."""
+    """`Residual` around a sublayer whose last product adds its result to `x`."""
 
     def __init__(self, residual: Residual) -> None:
         self._norm = FrozenNorm(residual.norm)
@@ -239,9 +240,9 @@ class FrozenResidual:
         last: Product,
         program: Program | None = None,
     ) -> Tensor:
-        """`x + last(body(norm(x)))`, or `norm(alpha * x + last(body(x)))`.
+        """Return `x + last(body(norm(x)))`, or `norm(alpha * x + last(body(x)))`.
 
-        In a program the result is in the place of `x`.
+        In a program, the result overwrites `x`.
         """
         hidden_MX = body(self._norm(x_MD, program, apart=True) if self._pre else x_MD)
         if program is not None:
@@ -252,7 +253,7 @@ class FrozenResidual:
 
 
 class FrozenFeedForward:
-    """`FeedForward`: `act(x W1 + b1) [* (x W3 + b3)]`; its last product belongs to the residual."""
+    """`FeedForward`: `act(x W1 + b1) [* (x W3 + b3)]`; the residual runs its last product."""
 
     def __init__(self, ffn: FeedForward, arithmetic: Arithmetic) -> None:
         self._compiled: Functions | None = None
@@ -289,7 +290,7 @@ class FrozenFeedForward:
 
 
 class FrozenLayer:
-    """`Layer`: for whole sequences (an encoder, a prompt), and for the next token of each row."""
+    """`Layer`, for whole sequences (an encoder, a prompt) and for the next token of each row."""
 
     def __init__(self, layer: Layer, arithmetic: Arithmetic) -> None:
         self._index = layer.index
@@ -297,7 +298,7 @@ class FrozenLayer:
         self._self_attn = FrozenAttention(layer.self_attn, arithmetic, own=True)
         self._self_residual = FrozenResidual(layer.self_attn_residual)
         self.cross_attn: FrozenAttention | None = None
-        """What attends to the source."""
+        """The attention to the source."""
         if layer.cross_attn is not None and layer.cross_attn_residual is not None:
             self.cross_attn = FrozenAttention(layer.cross_attn, arithmetic, own=False)
             self._cross_residual = FrozenResidual(layer.cross_attn_residual)
@@ -317,7 +318,7 @@ class FrozenLayer:
         mask: Tensor | Sources | None,
         info: PositionInfo,
     ) -> tuple[Tensor, KeyValue]:
-        """Return the vectors after this layer, and the keys and values of its self-attention."""
+        """Return the vectors after this layer, and its self-attention's keys and values."""
         found: list[KeyValue] = []
 
         def attend(x_MD: Tensor) -> Tensor:
@@ -328,13 +329,13 @@ class FrozenLayer:
         return self._passed(x_MD, attend), found[0]
 
     def step(self, x_MD: Tensor, store: BeamStore) -> Tensor:
-        """Return the vectors of the rows' next tokens after this layer."""
+        """Return the vector of each row's next token after this layer."""
         cross = self.cross_attn
         look = None if cross is None else partial(cross.look, self._index, store)
         return self._passed(x_MD, partial(self._self_attn.step, self._index, store), look)
 
     def record(self, program: Program, x_RD: Tensor, store: BeamStore | Sources) -> None:
-        """Append `step` to a program, or `encode` of sources."""
+        """Append `step` to a program, or `encode` for sources."""
         cross = self.cross_attn
         look = None if cross is None else partial(cross.record, program, self._index, store)
         attend = partial(self._self_attn.record, program, self._index, store)
@@ -347,7 +348,7 @@ class FrozenLayer:
         look: Callable[[Tensor], Tensor] | None = None,
         program: Program | None = None,
     ) -> Tensor:
-        """Return the vectors after all sublayers, given what is before the last product of each."""
+        """Apply all sublayers; `attend` and `look` compute the input of their last product."""
         x_MD = self._self_residual(x_MD, attend, self._self_attn.output, program)
         if look is not None and self.cross_attn is not None:
             x_MD = self._cross_residual(x_MD, look, self.cross_attn.output, program)
@@ -356,12 +357,12 @@ class FrozenLayer:
 
 
 def _all_recorded(*products: Product) -> bool:
-    """Whether programs take all of these."""
+    """Return whether programs support all of these products."""
     return all(isinstance(each, QuantizedLinear) and each.recorded for each in products)
 
 
 def _quantized(product: Product) -> QuantizedLinear:
-    """The product, which a program takes."""
+    """Return the product, which must be one that programs support."""
     if not isinstance(product, QuantizedLinear):
         raise TypeError("programs take products in int8 only")
     return product

@@ -1,8 +1,8 @@
-"""Products with weights that are laid out once, before the first of them.
+"""Matrix products with weights that are laid out once, before the first product.
 
-oneDNN multiplies fastest by a matrix in blocks of its own order. A module holds its matrix row by
-row, as training and files need it, so each of its products brings the matrix into that order again:
-for one row of 512 by 2048 numbers in bfloat16 that is half of the time. `freeze` does it once.
+oneDNN multiplies fastest by a matrix in its own blocked order. A module stores its matrix row by
+row, as training and files need it, so each of its products reorders the matrix again: for one row
+and 512 by 2048 numbers in bfloat16 that is half of the time. `freeze` reorders it once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,17 +30,17 @@ DTYPES: dict[Arithmetic, torch.dtype] = {
     "bf16": torch.bfloat16,
     "int8": torch.float32,
 }
-"""Of what is between the products."""
+"""Dtype of the vectors between the products."""
 EXPECTED_ROWS = 16
-"""What oneDNN is told when it chooses the order; it serves any number of rows as well."""
+"""Number of rows for which oneDNN chooses the order; the order works for any other number."""
 
 
 @cache
 def can_pack(arithmetic: Arithmetic) -> bool:
-    """Return whether this installation multiplies by weights that are laid out beforehand.
+    """Return whether this installation can multiply by weights that are laid out in advance.
 
-    What surrounds the products must be compiled. In bf16 there must be units for it: elsewhere the
-    bits of a row depend on its neighbours.
+    The operations around the products must be compiled. bf16 requires hardware units: without them
+    the bits of a row depend on its neighbours.
     """
     units = arithmetic != "bf16" or has_bf16_units()
     return native() is not None and torch.backends.mkldnn.is_available() and units
@@ -51,9 +51,9 @@ def can_pack(arithmetic: Arithmetic) -> bool:
 def translations_are_independent(precision: Precision) -> bool:
     """Return whether a translation on this CPU has the same bits whatever else is translated.
 
-    Seen so far with PyTorch 2.13: fp32 translations are, with AVX2 alone too, where the products of
-    a module are not (`rows_are_independent`): weights that are laid out are oneDNN's affair. Not
-    with AVX2 alone where positions add to an encoder's scores, which a module computes.
+    Observed with PyTorch 2.13: fp32 translations do, even with AVX2 only, where a module's products
+    are not independent (`rows_are_independent`), because oneDNN multiplies by laid-out weights. The
+    exception, with AVX2 only: positions that add to an encoder's scores, which a module computes.
     """
     if rows_are_independent(precision):
         return True
@@ -62,22 +62,22 @@ def translations_are_independent(precision: Precision) -> bool:
 
 
 def prepared(*linears: nn.Linear, arithmetic: Arithmetic, first_scale: float = 1.0) -> "Product":
-    """Lay out the weights of maps of the same `x`; those of the first are multiplied."""
+    """Lay out the weights of maps of the same `x`; `first_scale` multiplies the first one's."""
     if arithmetic == "int8":
         return QuantizedLinear(*linears, first_scale=first_scale)
     return PackedLinear(*linears, precision=arithmetic, first_scale=first_scale)
 
 
 Lend = Callable[[Iterable[nn.Parameter]], AbstractContextManager[object]]
-"""Gives parameters of a model without memory their numbers, as long as the context is open. What is
-taken of them then belongs to who takes it."""
+"""Gives the parameters of a model without memory their values while the context is open. What the
+caller takes from them then belongs to the caller."""
 
 
 class Copies:
     """Copies of parameters, each made once."""
 
     def __init__(self, lend: Lend | None = None) -> None:
-        """Parameters that `lend` gives are taken as they are."""
+        """Start with no copies; parameters that `lend` provides are taken without copying."""
         self._lent, self.lend = lend is not None, lend or nullcontext
         self._made: dict[int, nn.Parameter] = {}
 
@@ -89,13 +89,13 @@ class Copies:
         return self._made[id(parameter)]
 
     def take(self, module: ModuleT) -> ModuleT:
-        """Copy a module, which is lent its weights."""
+        """Copy a module while it is lent its weights."""
         with self.lending(module):
             return copied(module, self)
 
     @contextmanager
     def lending(self, module: nn.Module) -> Iterator[None]:
-        """Lend a module its weights; of those that were lent before, as tied ones, the copies."""
+        """Lend a module its weights; for those lent before, such as tied ones, lend the copies."""
         parameters = list(module.parameters())
         known = [each for each in parameters if self._lent and id(each) in self._made]
         copies = [nn.Parameter(self._made[id(each)].detach()) for each in known]
@@ -108,13 +108,13 @@ class Copies:
 
 
 def swap(parameters: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> None:
-    """Let parameters and others change their places, for all who have them."""
+    """Swap parameters with others in place, for every module that has them."""
     for one, other in zip(parameters, others, strict=True):
         torch.utils.swap_tensors(one, other)
 
 
 def copied(module: ModuleT, copies: Copies | None = None) -> ModuleT:
-    """Copy a module in evaluation mode; a parameter that `copies` has is not copied again."""
+    """Copy a module in evaluation mode; a parameter in `copies` is not copied again."""
     view, made = evaluation_view(module), copies or Copies()
     for part in view.modules():
         shared = part._parameters
@@ -125,10 +125,10 @@ def copied(module: ModuleT, copies: Copies | None = None) -> ModuleT:
 
 
 class PackedLinear:
-    """`x W^T + b`; of several maps of the same `x`, the results are side by side.
+    """`x W^T + b`; with several maps of the same `x`, the results are side by side.
 
-    A row's result has the same bits whatever rows are beside it; so that this holds for a lone
-    float32 row of more than `LONG_ROW` columns too, it is given company.
+    A row's result has the same bits whatever the other rows are. To keep this true for a single
+    float32 row of more than `LONG_ROW` columns, a second row is added to it.
     """
 
     def __init__(self, *linears: nn.Linear, precision: Precision, first_scale: float = 1.0) -> None:
@@ -147,9 +147,9 @@ class PackedLinear:
             self._bias = torch.cat(biases).to(dtype)
 
     def __call__(self, x_MI: Tensor, *, relu: bool = False) -> Tensor:
-        """Map `(M, in)` to `(M, out)`, with ReLU where asked for.
+        """Map `(M, in)` to `(M, out)`, with ReLU if requested.
 
-        oneDNN's own ReLU makes NaN 0, which would hide a weight that is not finite.
+        oneDNN's own ReLU turns NaN into 0, which would hide a weight that is not finite.
         """
         if relu and not self._finite:
             return self(x_MI).relu()
@@ -174,10 +174,10 @@ Product = PackedLinear | QuantizedLinear
 
 
 def familiar_rows(rows: int) -> int:
-    """Round up to one of few numbers: 1 to 8, multiples of 8 to 64, of 64 to 512, of 256.
+    """Round up to one of a few numbers: 1 to 8, multiples of 8 to 64, of 64 to 512, of 256.
 
-    oneDNN compiles a kernel for each new shape, which takes as long as ten products of it, and
-    batches hardly ever have the same number of tokens.
+    oneDNN compiles a kernel for each new shape, which takes as long as ten products with it, and
+    batches rarely have the same number of tokens.
     """
     if rows <= 8:
         return rows
@@ -186,6 +186,6 @@ def familiar_rows(rows: int) -> int:
 
 
 def with_rows(x_NX: Tensor, rows: int) -> Tensor:
-    """Return the rows of `x`, padded by rows of zeros to `rows`."""
+    """Return `x`, padded with rows of zeros to `rows` rows."""
     missing = rows - len(x_NX)
     return F.pad(x_NX, (0, 0, 0, missing)) if missing else x_NX

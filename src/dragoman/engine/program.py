@@ -1,9 +1,9 @@
-"""A step of a decoder, or an encoder, as a list of operations of `native.c`, which one call runs.
+"""A decoder step, or an encoder, as a list of operations of `native.c` that one call runs.
 
-Between two operations of a lone row Python takes longer than many an operation itself, and a second
-thread that is woken for each of them comes too late. What a step computes does not change from one
-token to the next: it is listed once, with the memory that each operation reads and writes. The
-functions are those that are called one by one otherwise, so the bits are the same.
+With a single row, Python takes longer between two operations than many operations take themselves,
+and a second thread that is woken for each of them comes too late. A step has the same operations
+for every token, so they are listed once, with the memory that each reads and writes. Without a
+program the same functions are called one by one, so the bits are the same.
 """
 
 import ctypes
@@ -24,10 +24,10 @@ class _Operation(ctypes.Structure):
 
 
 class Program:
-    """Operations on the vectors of up to `rows` rows, and the memory of these."""
+    """Operations on the vectors of up to `rows` rows, and the memory of these vectors."""
 
     def __init__(self, rows: int, length: int = 1) -> None:
-        """Begin with no operation; the rows are sequences of `length` tokens."""
+        """Start with no operations; the rows are sequences of `length` tokens."""
         self._functions, self._rows, self.length = compiled(), rows, length
         self._memory: dict[tuple[str, int], Tensor] = {}
         self._rounded = torch.empty(0, dtype=torch.uint8)
@@ -35,10 +35,10 @@ class Program:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the operations and keep the memory, for those that are listed next."""
+        """Remove the operations, but keep the memory for the next ones."""
         self.operations: list[_Operation] = []
         self.products = 0
-        """Multiplications of a row."""
+        """Number of multiplications per row."""
 
     def vectors(self, name: str, columns: int) -> Tensor:
         """Return memory for `(rows, columns)`, the same for the same name."""
@@ -48,7 +48,7 @@ class Program:
         return self._memory[key]
 
     def embed(self, by: int, columns: int) -> Tensor:
-        """Look up the vectors of the tokens that `run` is given.
+        """Look up the vectors of the tokens that are passed to `run`.
 
         `by` is the address of the operation's parameters, here and below.
         """
@@ -70,7 +70,7 @@ class Program:
         return self._add(_Operation(kind=PRODUCT, by=by, relu=relu, added=added), x_RX, out_RX)
 
     def silu(self, x_RX: Tensor, *, gated: bool) -> Tensor:
-        """`silu` of each number or, where `gated`, `silu(gate) * value` of each row's halves."""
+        """Compute `silu` of each number or, if `gated`, `silu(gate) * value` of a row's halves."""
         operation = _Operation(kind=GATE if gated else SILU, width=x_RX.shape[1] // (1 + gated))
         return self._add(operation, x_RX, self.vectors("gated", operation.width))
 
@@ -85,7 +85,7 @@ class Program:
         return self._add(operation, q_RX, self.vectors("attended", columns))
 
     def lay_out(self, by: int, kv_RX: Tensor, keys_values: tuple[Tensor, Tensor]) -> None:
-        """Put keys and values, side by side in rows, where those of sources are read."""
+        """Copy keys and values, side by side in rows, to where those of sources are read."""
         keys, values = (each.data_ptr() for each in keys_values)
         operation = _Operation(kind=LAY_OUT, by=by, keys=keys, values=values, length=self.length)
         operation.width = kv_RX.stride(0)
@@ -98,7 +98,7 @@ class Program:
         return out_RX
 
     def finish(self) -> Self:
-        """Take no more operations."""
+        """Close the list of operations."""
         self._listed = (_Operation * len(self.operations))(*self.operations)
         return self
 
@@ -118,7 +118,7 @@ class Program:
         return self.output_RX[:rows]
 
     def tell(self, ahead: Ahead) -> None:
-        """Say how a step is run, the last operation of which gives logits."""
+        """Tell `ahead` how to run a step, whose last operation gives logits."""
         ahead.operations, ahead.count = ctypes.addressof(self._listed), len(self._listed)
         ahead.vectors, ahead.scale = self._rounded.data_ptr(), self._scale_R.data_ptr()
         ahead.work = self.products

@@ -1,7 +1,7 @@
-"""Products in integers: weights and vectors rounded to 8 bits, sums exact in 32.
+"""Integer products: weights and vectors rounded to 8 bits, exact sums in 32 bits.
 
-A weight is `w = w_scale * q` with one scale for each output, a vector `x = scale * q` with one for
-each row, found anew for every product (Dettmers et al. 2022, section 2: vector-wise quantisation).
+A weight is `w = w_scale * q` with one scale per output, a vector is `x = scale * q` with one scale
+per row, computed for every product (Dettmers et al. 2022, section 2: vector-wise quantisation).
 Integers add up to the same sum in any order, so a row's result cannot depend on its neighbours.
 """
 
@@ -18,7 +18,7 @@ from dragoman.nn.cpu.native import address, compiled, fields
 from dragoman.nn.cpu.rounding import LARGEST, quantized
 
 MOST_INPUTS = (2**31 - 1) // (255 * LARGEST)
-"""Inputs up to which every sum of `native.c` fits in 32 bits: its vectors are 0 to 255."""
+"""Maximum inputs for which every sum of `native.c` fits in 32 bits: its vectors are 0 to 255."""
 TILE_OUTPUTS = 64
 """Outputs that `native.c` computes side by side."""
 BLOCK = 256
@@ -32,16 +32,16 @@ class _Matrix(ctypes.Structure):
 
 
 class QuantizedLinear:
-    """`x W^T + b` in 8 bits; of several maps of the same `x`, the results are side by side.
+    """`x W^T + b` in 8 bits; with several maps of the same `x`, the results are side by side.
 
-    It is the product of `native.c`.
+    The product is that of `native.c`.
     """
 
     def __init__(self, *linears: nn.Linear, first_scale: float = 1.0) -> None:
-        """Round the weights; what the first map returns is multiplied by `first_scale`.
+        """Round the weights; the first map's result is multiplied by `first_scale`.
 
-        Its integers are those of its own weights, whatever the scale. Raises InputError for more
-        than `MOST_INPUTS` inputs.
+        The scale does not change the map's integers. Raises InputError for more than `MOST_INPUTS`
+        inputs.
         """
         if linears[0].in_features > MOST_INPUTS:
             raise InputError(
@@ -59,7 +59,7 @@ class QuantizedLinear:
         self._lay_out(*_tiled(weight_OI, w_scale_O1[:, 0] * scale_O, bias_O))
 
     def _lay_out(self, *parts: Tensor) -> None:
-        """Keep what `_tiled` returns and the `struct Matrix` that points at it."""
+        """Store what `_tiled` returns and the `struct Matrix` that points to it."""
         self._parts = parts
         self._inputs = parts[0].shape[1] * 4
         self.recorded = self.inputs == self._inputs
@@ -69,7 +69,7 @@ class QuantizedLinear:
         self._at = ctypes.addressof(self._matrix)
 
     def keep(self, ids_U: Tensor) -> None:
-        """Become the map to these outputs alone, in this order, with the same integers."""
+        """Keep only these outputs, in this order, with the same integers."""
         self.outputs = len(ids_U)
         ids_T1O = F.pad(ids_U, (0, -self.outputs % TILE_OUTPUTS)).view(-1, 1, TILE_OUTPUTS)
         fours_TFO = self._parts[0].view(torch.int32).squeeze(3)
@@ -86,7 +86,7 @@ class QuantizedLinear:
         out_MO: Tensor | None = None,
         residual_MO: Tensor | None = None,
     ) -> Tensor:
-        """Map `(M, in)` to `(M, out)`, with ReLU where asked for; into `out_MO` if it is given."""
+        """Map `(M, in)` to `(M, out)`, with ReLU if requested; write to `out_MO` if given."""
         rows, inputs = x_MI.shape
         if inputs < self._inputs:
             x_MI = F.pad(x_MI, (0, self._inputs - inputs))
@@ -125,9 +125,9 @@ class QuantizedLinear:
 
 
 def _rounded(weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the rows of matrices, one below the other, as `quantized` does, some at a time.
+    """Quantize the rows of matrices, one matrix below the other, a block at a time.
 
-    A vocabulary of 256,000 has a gigabyte of weights, of which no other copy is made so.
+    A vocabulary of 256,000 has a gigabyte of weights; in blocks, no second copy of it is made.
     """
     blocks = [block for weight in weights for block in weight.split(BLOCK)]
     integers, scales = zip(*(quantized(block.float()) for block in blocks), strict=True)
@@ -135,7 +135,7 @@ def _rounded(weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _tiled(weight_OI: Tensor, w_scale_O: Tensor, bias_O: Tensor) -> list[Tensor]:
-    """Weights, offsets, scales and biases as `struct Matrix` has them, padded to whole tiles."""
+    """Return weights, offsets, scales and biases of a `struct Matrix`, padded to whole tiles."""
     missing = -len(weight_OI) % TILE_OUTPUTS
     weight_OI = F.pad(weight_OI, (0, -weight_OI.shape[1] % 4, 0, missing))
     tiles = weight_OI.view(-1, TILE_OUTPUTS, weight_OI.shape[1] // 4, 4).transpose(1, 2)

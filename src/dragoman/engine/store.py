@@ -1,10 +1,10 @@
 """The keys and values of beams, which never move.
 
-The `W` hypotheses of a sentence share one store, in which each position has `W` slots. A row has a
-table of the slots of its ancestors, which the compiled `attend` reads and no others; when a beam is
-reordered the table is. Sentences that end leave their place empty.
+The `W` hypotheses of a sentence share one store, in which each position has `W` slots. Each row has
+a table of its ancestors' slots, and the compiled `attend` reads only these; reordering a beam
+reorders the table. Sentences that end leave their place empty.
 
-Axes beyond those of `dragoman.nn`: P places for sentences, C positions, M rows.
+Axes in addition to those of `dragoman.nn`: P places for sentences, C positions, M rows.
 """
 
 import ctypes
@@ -24,13 +24,13 @@ from dragoman.nn.cpu.native import Ahead, compiled, fields
 from dragoman.nn.position.scheme import Angles
 
 BLOCK = 32
-"""Positions that a store begins with."""
+"""Initial number of positions of a store."""
 LANES = 16
-"""Numbers that `native.c` adds up side by side."""
+"""Number of sums that `native.c` computes side by side."""
 
 
 class _Reads(ctypes.Structure):
-    """`struct Store` of `native.c`: where each row finds what it reads."""
+    """`struct Store` of `native.c`: where each row reads from."""
 
     _fields_ = fields(
         "place slot lengths cosine sine bias seen",
@@ -40,7 +40,7 @@ class _Reads(ctypes.Structure):
 
 
 class Heads(NamedTuple):
-    """How many heads attention has, of what size, and what bounds its scores."""
+    """The number and size of attention heads, and the bound of their scores."""
 
     num_heads: int
     num_kv_heads: int
@@ -49,13 +49,13 @@ class Heads(NamedTuple):
 
     @classmethod
     def of(cls, attention: MultiHeadAttention) -> Self:
-        """Return those of a module."""
+        """Return the heads of a module."""
         return cls(
             attention.num_heads, attention.num_kv_heads, attention.head_dim, attention.soft_cap
         )
 
     def reads(self, slots: int) -> _Reads:
-        """Begin `struct Store` for this many slots at a position."""
+        """Create a `struct Store` with this many slots per position."""
         return _Reads(
             slots=slots,
             heads=self.num_heads,
@@ -66,10 +66,10 @@ class Heads(NamedTuple):
 
 
 class Sources:
-    """Sentences of which rows attend to one each, as many rows to one as there are."""
+    """Source sentences: each row attends to one, and any number of rows may share one."""
 
     def __init__(self, heads: Heads, mask_PS: Tensor) -> None:
-        """The mask is true at tokens, which come first."""
+        """Create sources; the mask is true at tokens, which come first."""
         self.size = mask_PS.shape
         self._lengths_P = mask_PS.sum(dim=1, dtype=torch.int32)
         length = -(-mask_PS.shape[1] // LANES) * LANES
@@ -77,10 +77,10 @@ class Sources:
         self._reads = heads.reads(slots=1)
         self._reads.length = self._reads.capacity = length
         self.seen_NHS = torch.empty(0)
-        """The weights of the last step, where they are watched."""
+        """The attention weights of the last step, if they are watched."""
 
     def watch(self, rows: int, head: int | None) -> None:
-        """Keep the weights of a head, or of all, of up to `rows` rows, for `seen_NHS`."""
+        """Record the weights of one head, or of all, for up to `rows` rows, in `seen_NHS`."""
         self._reads = _Reads.from_buffer_copy(self._reads)
         first, count = (0, self._reads.heads) if head is None else (head, 1)
         self.seen_NHS = torch.zeros(rows, count, self._reads.length, dtype=torch.float32)
@@ -93,60 +93,60 @@ class Sources:
         return ctypes.addressof(self._reads)
 
     def of_each_token(self) -> Self:
-        """Let every token of the sentences attend to its own."""
+        """Let each token of the sentences attend to its own sentence."""
         places, length = self.size
         self.rows_at(torch.arange(places, dtype=torch.int32).repeat_interleave(length))
         return self
 
     def rows_at(self, place_N: Tensor) -> None:
-        """From now on row `n` attends to the sentence at `place_N[n]` (int32)."""
+        """Let row `n` attend to the sentence at `place_N[n]` (int32) from now on."""
         self._place_N = place_N
         self._reads.place, self._reads.rows = place_N.data_ptr(), len(place_N)
         self._reads.lengths = self._lengths_P.data_ptr()
 
     @cached_property
     def memory(self) -> tuple[Tensor, Tensor]:
-        """Memory for the keys and values of one layer after another."""
+        """Memory for keys and values, which one layer after another uses."""
         return self.empty()
 
     def empty(self) -> tuple[Tensor, Tensor]:
-        """Make memory for what `laid_out` returns, with zeros where no position is."""
+        """Allocate memory for what `laid_out` returns, with zeros where there is no position."""
         heads, reads = self._reads.kv_heads, self._reads
         shape = len(self._lengths_P), heads, reads.dim, reads.capacity
         k_PKdS = torch.zeros(shape, dtype=torch.float32)
         return k_PKdS, k_PKdS.new_zeros(*shape[:2], *shape[:1:-1])
 
     def select(self, places_P: Tensor) -> None:
-        """Keep the sentences at these places."""
+        """Keep only the sentences at these places."""
         self._lengths_P = self._lengths_P[places_P]
 
     def laid_out(self, kv: KeyValue) -> tuple[Tensor, Tensor]:
-        """Keys `(P, K, d, S)`, of which a register takes positions, and values `(P, K, S, d)`."""
+        """Return keys `(P, K, d, S)`, so that registers hold positions; values `(P, K, S, d)`."""
         k_PKSd, v_PKSd = kv.k_BKSd.float(), kv.v_BKSd.float()
         if missing := -k_PKSd.shape[2] % LANES:
             k_PKSd, v_PKSd = (F.pad(x_PKSd, (0, 0, 0, missing)) for x_PKSd in (k_PKSd, v_PKSd))
         return k_PKSd.transpose(2, 3).contiguous(), v_PKSd.contiguous()
 
     def attend(self, k_PKdS: Tensor, v_PKSd: Tensor, q_MX: Tensor) -> Tensor:
-        """Attend from each row, whose queries are the first of `X`: `(M, H * d)`."""
+        """Attend from each row, whose queries come first in `X`; return `(M, H * d)`."""
         return _attend(self._reads, (k_PKdS, v_PKSd), q_MX, self._width)
 
 
 class BeamStore:
-    """What the rows of some sentences have read so far, and where in the stores it is."""
+    """The keys and values that the rows of some sentences have read, and their slots."""
 
     def __init__(self, heads: Heads, size_PW: tuple[int, int], layers: int) -> None:
-        """Begin with no position."""
+        """Start with no positions."""
         self.output: Product | None = None
-        """The output layer of some tokens only, if not all are wanted."""
+        """The output layer for a subset of the tokens, if not all are wanted."""
         places, self.beam_size = size_PW
         self._width = heads.num_heads * heads.head_dim
         self.most_rows = places * self.beam_size
-        """Rows of a step, at most."""
+        """Maximum number of rows of a step."""
         self.uneven = True
-        """Sentences may have any numbers of rows, up to `W`."""
+        """Whether sentences may have different numbers of rows, up to `W`."""
         self.program: Program | None = None
-        """A step with these stores; without operations until it is listed (anew)."""
+        """The program of a step with these stores; empty until it is recorded (again)."""
         shape = (places, heads.num_kv_heads, BLOCK, self.beam_size, heads.head_dim)
         self._stores = [
             (torch.empty(shape, dtype=torch.float32), torch.empty(shape, dtype=torch.float32))
@@ -155,21 +155,21 @@ class BeamStore:
         self._memory: list[tuple[Tensor, Tensor]] = []
         self._sources: Sources | None = None
         self._watched: tuple[int, Sources] | None = None
-        """The sources as one of the layers reads them, which tells its weights."""
+        """The watched layer, and the sources that it reads, which record its weights."""
         self._head: int | None = None
         self._place_N = torch.arange(places, dtype=torch.int32).repeat_interleave(self.beam_size)
         self._own_N = torch.arange(self.beam_size, dtype=torch.int32).repeat(places)
         self._slots_NC = torch.zeros(self.most_rows, BLOCK, dtype=torch.int32)
         self._reordered_NC = self._slots_NC[:0]
-        """Memory that compiled code reorders that table in."""
+        """Memory in which compiled code reorders that table."""
         self._prefixes = heads.reads(slots=self.beam_size)
 
     def remember(self, memory: list[tuple[Tensor, Tensor]], sources: Sources) -> None:
-        """Take the keys and values of the sources for each layer, as they are laid out."""
+        """Store the sources' keys and values for each layer, already laid out."""
         self._sources, self._memory = sources, memory
 
     def watch(self, layer: int, head: int | None) -> None:
-        """Let steps keep the weights of a head of a layer, or the mean of all, for `attended`."""
+        """Let steps record the weights of a layer's head, or the mean of all, for `attended`."""
         if self._sources is not None:
             self.program, self._head = None, head
             sources = copy(self._sources)
@@ -177,16 +177,16 @@ class BeamStore:
             self._watched = layer % len(self._stores), sources
 
     def attended(self) -> Tensor | None:
-        """Return what each row attended to in the last step, `(N, S)`, where that is watched."""
+        """Return what each row attended to in the last step, `(N, S)`; None if not watched."""
         if self._watched is None:
             return None
         seen_NHS = self._watched[1].seen_NHS[: len(self._place_N)]
         return seen_NHS[:, 0] if seen_NHS.shape[1] == 1 else seen_NHS.mean(1)
 
     def select(self, rows_N: Tensor) -> None:
-        """Make row `n` the continuation of the present row `rows_N[n]`.
+        """Make row `n` the continuation of the current row `rows_N[n]`.
 
-        Single rows of a sentence may be left out: a row's slot is its number among those that stay.
+        Single rows of a sentence may be dropped: a row's slot is its index among those that remain.
         """
         if self.beam_size > 1:
             self._slots_NC = self._slots_NC.index_select(0, rows_N)
@@ -199,7 +199,7 @@ class BeamStore:
             self._own_N = (torch.arange(len(first_N)) - first_N).int()
 
     def _move(self, places_N: Tensor) -> None:
-        """Copy the sentences at these places to places of their own."""
+        """Copy the sentences at these places, each to its own place."""
         self.program, self.most_rows = None, len(places_N)
         self._stores = [_taken(kv, places_N) for kv in self._stores]
         self._memory = [_taken(kv, places_N) for kv in self._memory]
@@ -211,27 +211,27 @@ class BeamStore:
 
     @property
     def length(self) -> int:
-        """Positions that were read."""
+        """Number of positions read so far."""
         return int(self._prefixes.length)
 
     @property
     def rows(self) -> int:
-        """Rows of the next step."""
+        """Number of rows of the next step."""
         return len(self._place_N)
 
     @property
     def room(self) -> int:
-        """Positions that can be read before the stores are doubled."""
+        """Number of positions that can be read before the stores are doubled."""
         return self._slots_NC.shape[1] - self.length
 
     @property
     def nbytes(self) -> tuple[int, int]:
-        """Bytes of the stores and their table, and of the keys and values of the sources."""
+        """Bytes of the stores and their table, and of the sources' keys and values."""
         stores = sum(k.nbytes + v.nbytes for k, v in self._stores) + self._slots_NC.nbytes
         return stores, sum(k.nbytes + v.nbytes for k, v in self._memory)
 
     def read_prompts(self, kvs: Sequence[KeyValue]) -> None:
-        """Begin with prompts, which the slots of a sentence share: `(P, K, C, d)` each."""
+        """Start with prompts, which the slots of a sentence share: `(P, K, C, d)` each."""
         self._prefixes.length = kvs[0].k_BKSd.shape[2]
         self._make_room()
         for store, kv in zip(self._stores, kvs, strict=True):
@@ -239,13 +239,13 @@ class BeamStore:
                 whole[:, :, : self.length, 0] = part
 
     def skip(self, positions: int) -> None:
-        """Go on as if so many positions had been read, to find out what comes after them."""
+        """Continue as if so many positions had been read, to find out what comes after them."""
         self._prefixes.length += positions
 
     def begin_step(self, rows: int) -> None:
-        """Make room for a position, which each row has in its own slot.
+        """Make room for a position, which each row stores in its own slot.
 
-        Raises ValueError for another number of rows: compiled code would read beyond them.
+        Raises ValueError for a wrong number of rows: compiled code would read beyond them.
         """
         if rows != len(self._place_N):
             raise ValueError(
@@ -258,7 +258,7 @@ class BeamStore:
         self._point()
 
     def _point(self) -> None:
-        """Let compiled code read what is of the present rows."""
+        """Point compiled code to the data of the current rows."""
         if self.beam_size > 1:
             self._prefixes.slot = self._slots_NC.data_ptr()
         self._prefixes.slot_stride = self._prefixes.capacity = self._slots_NC.shape[1]
@@ -268,7 +268,7 @@ class BeamStore:
                 sources.rows_at(self._place_N)
 
     def tell(self, ahead: Ahead) -> None:
-        """Say where the prefixes are."""
+        """Tell `ahead` where the prefixes are."""
         self._point()
         ahead.store = ctypes.addressof(self._prefixes)
         if self.beam_size > 1:
@@ -278,7 +278,7 @@ class BeamStore:
             ahead.reordered = self._reordered_NC.data_ptr()
 
     def turn_by(self, angles: Angles | None) -> None:
-        """Let `attend` turn the queries and keys of this step."""
+        """Let `attend` rotate the queries and keys of this step."""
         if angles is None:
             return
         self._turned = angles.cos_Lp.float().contiguous(), angles.sin_Lp.float().contiguous()
@@ -286,7 +286,7 @@ class BeamStore:
         self._prefixes.adjacent = angles.pairing == "adjacent"
 
     def add(self, bias_HC: Tensor) -> None:
-        """Let `attend` add this to the scores of this step, for all rows."""
+        """Let `attend` add this bias to the scores of this step, for all rows."""
         self._bias_HC = bias_HC.float().contiguous()
         self._prefixes.bias = self._bias_HC.data_ptr()
 
@@ -302,24 +302,24 @@ class BeamStore:
             self._stores[layer] = _with_room(kv, more)
 
     def reads(self, layer: int, *, own: bool) -> tuple[int, tuple[Tensor, Tensor]]:
-        """Return the address of what tells a step where to read, and keys and values.
+        """Return the address of the `struct Store` that a step reads by, and keys and values.
 
-        Those of the prefixes, or without `own` those of the sources.
+        These are the prefixes' or, without `own`, the sources'.
         """
         if own:
             return ctypes.addressof(self._prefixes), self._stores[layer]
         return self._read_by(layer).at, self._memory[layer]
 
     def attend(self, layer: int, projected_MX: Tensor) -> Tensor:
-        """Append the keys and values of this step and attend to the prefixes: `(M, H * d)`.
+        """Append the keys and values of this step and attend to the prefixes; return `(M, H * d)`.
 
-        `X` is queries, keys and values, side by side; queries may be rotated in place.
+        `X` contains queries, keys and values, side by side; queries may be rotated in place.
         """
         store, width = self._stores[layer], self._width
         return _attend(self._prefixes, store, projected_MX, width, own=True)
 
     def attend_to_source(self, layer: int, q_MX: Tensor) -> Tensor:
-        """Attend to the source of each row's sentence: `(M, H * d)`."""
+        """Attend to the source of each row's sentence; return `(M, H * d)`."""
         return self._read_by(layer).attend(*self._memory[layer], q_MX)
 
     def _read_by(self, layer: int) -> Sources:
@@ -338,7 +338,7 @@ def _attend(
     *,
     own: bool = False,
 ) -> Tensor:
-    """`attend` of `native.c`; with `own`, keys and values follow the queries."""
+    """Call `attend` of `native.c`; with `own`, keys and values follow the queries."""
     rows, (given, stride), dtype = reads.rows, q_MX.shape, q_MX.dtype
     if given < rows:
         raise ValueError(f"{given} queries for {rows} rows")
@@ -354,7 +354,7 @@ def _attend(
 
 
 def _with_room(kv: tuple[Tensor, Tensor], more: int) -> tuple[Tensor, Tensor]:
-    """Keys and values in larger memory, of which no page is touched that nothing was written to."""
+    """Return keys and values in larger memory; pages without content are not touched."""
     k, v = (each.new_empty(*each.shape[:2], each.shape[2] + more, *each.shape[3:]) for each in kv)
     k[:, :, :-more], v[:, :, :-more] = kv
     return k, v
