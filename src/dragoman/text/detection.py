@@ -1,4 +1,4 @@
-"""The language of a text, by its script and its words."""
+"""Language detection by the script and the words of a text."""
 
 import re
 import warnings
@@ -13,19 +13,19 @@ from dragoman.errors import how_to_install
 from dragoman.languages import SCRIPT_NAMES, base_of, label_of, script_in, script_of_letter, tags
 
 SURE = 0.5
-"""The probability from which a language is named; below, three candidates are."""
+"""Minimum probability to name one language; below it, there are only three candidates."""
 CLEAR = 0.9
-"""The probability from which a language is named that no model reads. So none of the last one, two
-or three words of 1,000 English lines of Multi30k is taken for German or French; by what is
-likeliest 280, 102 and 20 are."""
+"""Minimum probability to name a language that no model reads. With it, none of the last one, two or
+three words of 1,000 English lines of Multi30k is taken for German or French; by the likeliest
+language alone, 280, 102 and 20 are."""
 WORDS = 4.0
-"""Words from which a text may be in a language that no model reads or writes."""
+"""Minimum number of words of a text in a language that no model reads or writes."""
 OURS = 0.02
-"""What all languages of the models then have at most of its probability. So are none of 45,000
-lines, and pieces of lines, of corpora in English, German and Chinese, and 91 to 100 % of those of
-40 letters in Django's translations into 16 other languages."""
+"""Maximum probability that all languages of the models then have together. This is true of none of
+45,000 lines, and pieces of lines, of corpora in English, German and Chinese, and of 91 to 100 % of
+those of 40 letters in Django's translations into 16 other languages."""
 SAMPLE = 2000
-"""Characters of a text that are looked at."""
+"""Number of characters of a text that are examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,19 @@ MALAYALAM ml, SINHALA si, THAI th, LAO lo, TIBETAN bo dz, MYANMAR my, GEORGIAN k
 ETHIOPIC am ti, KHMER km, THAANA dv
 """
 SCRIPTS = {name: tuple(codes) for name, *codes in map(str.split, _SCRIPTS.split(","))}
-"""The languages that are written in a script, by the first word of its characters' names."""
+"""The languages written in each script, by the first word of its characters' names."""
 _BOTH = frozenset(["sr", "uz", "ku", "ks"])
 _ONLY = frozenset(chain(*SCRIPTS.values())) - _BOTH
 """Languages that are not written in Latin letters."""
 
 
 class LanguageDetector:
-    """Names the language of a text, mostly among those that the server's models read or write."""
+    """Detects the language of a text, mostly among those that the server's models read or write."""
 
     def __init__(self, codes: Iterable[str], written: Iterable[str] = ()) -> None:
-        """Take the codes of what models read, and of what they write.
+        """Take the codes of the languages that models read, and of those that they write.
 
-        The latter count where all that is read is told from them.
+        The latter are used only if the identifier knows all languages that are read.
         """
         read = [*codes]
         self._read = {*map(base_of, read)}
@@ -75,8 +75,8 @@ class LanguageDetector:
     def detect(self, text: str) -> Detected:
         """Return the language of a text: by its script, then by its words.
 
-        Where it is not clearly one that no model reads, it is one of the others; where it has some
-        words, and is clearly none of a model's, it is any.
+        The result is a language that a model reads, unless the text is clearly in one that models
+        only write. A text of some words that is clearly in no model's language can be in any.
         """
         text = without_asides(text[:SAMPLE])
         scripts = _scripts(text)
@@ -90,7 +90,7 @@ class LanguageDetector:
         return Detected(best.language if sure else None, best.confidence, tuple(found))
 
     def _own(self, text: str, tags: Sequence[str]) -> list[tuple[str, float]]:
-        """The languages of models that a text may be in, by their shares among themselves."""
+        """Return the models' languages that a text may be in, with their relative shares."""
         bases = sorted({base_of(each) for each in tags})
         if len(bases) < 2:
             return [(each, 1.0) for each in bases]
@@ -100,20 +100,20 @@ class LanguageDetector:
         return ranked
 
     def _others(self, text: str, scripts: Mapping[str, float]) -> list[tuple[str, float]]:
-        """All languages by their shares, where a text is clearly in none of the models'."""
-        mixed = _main(scripts) == "LATIN" and len(scripts) > 1  # names would have the word
+        """Return all languages by their shares, if a text is clearly in none of the models'."""
+        mixed = _main(scripts) == "LATIN" and len(scripts) > 1  # names would decide
         if mixed or not self._told or sum(scripts.values()) < WORDS:
             return []
         labels = [each for each in _identifier().labels if _can_be(each, scripts)]
         ranked = _ranked(by_main_script(text), labels) if labels else [("", 0.0)]
         ours = {*map(label_of, self._tags)}
         of_ours = sum(share for label, share in ranked if label in ours)
-        best, share = ranked[0]  # those of three letters are no languages of models, or none
+        best, share = ranked[0]  # a code of three letters is no language of models, or none at all
         return ranked if len(best) == 2 and share >= SURE and of_ours < OURS else []
 
     @staticmethod
     def _written(base: str, text: str, tags: Sequence[str]) -> str:
-        """The tag of a language: of Chinese by its characters, else the one that is served."""
+        """Return the tag of a language: for Chinese by its characters, else the served one."""
         if base == "zh":
             return chinese(text)
         return next((each for each in tags if base_of(each) == base), base)
@@ -122,7 +122,8 @@ class LanguageDetector:
 def chinese(text: str) -> str:
     """Return `zh-Hant` for a text of traditional characters, else `zh-Hans`.
 
-    Those of GB 2312 that Big5 lacks are simplified, those of Big5 that GB 2312 lacks traditional.
+    Characters of GB 2312 that Big5 lacks are simplified; those of Big5 that GB 2312 lacks are
+    traditional.
     """
     balance = 0
     for char in text:
@@ -144,29 +145,29 @@ _ASIDES = re.compile(
     r"|\{\{[^{}]*\}\}|[$%#]?\{[\w.:-]*\}|%(?:\(\w+\)|\d+\$)?[sdif@](?![a-z])|(?<!\w)[a-z]\w*_\w*",
     re.ASCII | re.IGNORECASE,
 )
-"""URLs, addresses of mail, code, tags and placeholders: they are the same in every language."""
+"""URLs, e-mail addresses, code, tags and placeholders, which are the same in every language."""
 _BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
 _OF_A_WORD = dict.fromkeys(["CJK", "KATAKANA", "HIRAGANA", "HANGUL"], 2)
-"""How many characters say as much as a word in small letters; of other scripts that have no
-capitals, four."""
+"""Number of characters that count as much as a lower-case word; four in other scripts without
+capitals."""
 _NAMES = 0.25
-"""What a word with a capital, or a single letter, says beside one in small letters: it is of a
-name, or of a button, as are found in texts of every language."""
+"""Weight of a capitalised word or a single letter, relative to a lower-case word: it may be part of
+a name or a button, which occur in texts of every language."""
 _OF_SENTENCES = frozenset("的了是在和我你他她们這那这们們不也把被吗呢吧与與从從就都说說を")
 _SENTENCE = 2.0
-"""What a character says that makes sentences, and so stands in no name."""
+"""Weight of a character that makes sentences, and so occurs in no name."""
 _NOT_LATIN = 3.0
-"""The same of a word in small letters that are not Latin: commands are, in texts of all scripts."""
+"""Weight of a lower-case word that is not Latin: Latin ones may be commands, in any script."""
 
 
 def without_asides(text: str) -> str:
-    """The text without what is the same in every language; as it is, if it has no other letter."""
+    """Return the text without asides, or unchanged if it has no other letters."""
     rest = _ASIDES.sub(" ", text)
     return rest if any(map(str.isalpha, rest)) else text
 
 
 def by_main_script(text: str) -> str:
-    """The text without Latin names, where most of it is in another script."""
+    """Return the text without Latin words if most of it is in another script."""
     if text.isascii() or not _LATIN.search(text) or _main(_scripts(text)) in {"", "LATIN"}:
         return text
     return _LATIN.sub(" ", text)
@@ -176,9 +177,9 @@ _LATIN = re.compile("[A-Za-z\u00c0-\u024f\uff21-\uff3a\uff41-\uff5a]+")
 
 
 def _scripts(text: str) -> dict[str, float]:
-    """How many words of a text are in each script, Latin last, as its names are in all languages.
+    """Count the words of each script; Latin comes last, as its names occur in all languages.
 
-    What is in brackets beside other text is left out.
+    Text in brackets is skipped if there is other text.
     """
     rest = _BRACKETS.sub(" ", text)
     text = rest if any(map(str.isalpha, rest)) else text
@@ -193,29 +194,29 @@ def _scripts(text: str) -> dict[str, float]:
 
 
 def _main(scripts: Mapping[str, float]) -> str:
-    """The script that most of a text is in; none of one without letters."""
+    """Return the script of most of a text; "" for a text without letters."""
     return max(scripts, key=lambda script: scripts[script], default="")
 
 
 def _of_word(letters: str, script: str) -> float:
-    """What a word of letters that have capitals says of the language of its text."""
+    """Return the weight of a word in a script with capitals."""
     if script == "LATIN":
         return 1.0 if letters.islower() and len(letters) > 1 else _NAMES
     return _NOT_LATIN if letters.islower() else _NAMES
 
 
 def _of_character(char: str, script: str) -> float:
-    """What a character of another script says."""
+    """Return the weight of a character of any other script."""
     return _SENTENCE if char in _OF_SENTENCES else 1 / _OF_A_WORD.get(script, 4)
 
 
 def _is_of_word(char: str) -> bool:
-    """Whether it is a letter that has capitals, or of one word with those beside it: `utf-8`."""
+    """Return whether a character is a letter with case, or joins those in a word: `utf-8`."""
     return char.lower() != char.upper() or char.isdecimal() or char in "-._/'’"
 
 
 def _can_be(code: str, scripts: Mapping[str, float]) -> bool:
-    """Whether a language is written in the script that most of a text is in.
+    """Return whether a language is written in the script of most of a text.
 
     Kana and Chinese characters count together, and are Japanese unless kana are few.
     """
@@ -236,7 +237,7 @@ def _can_be(code: str, scripts: Mapping[str, float]) -> bool:
 
 
 def _ranked(text: str, bases: Sequence[str]) -> list[tuple[str, float]]:
-    """The languages by the probability of a text, as far as the identifier knows them."""
+    """Rank the languages that the identifier knows by the probability of a text."""
     shares = {code: share for code, share in _identifier().rank(text) if code in bases}
     total = sum(shares.values())
     if not total:
@@ -246,14 +247,14 @@ def _ranked(text: str, bases: Sequence[str]) -> list[tuple[str, float]]:
 
 @cache
 def is_told(code: str) -> bool:
-    """Whether `likely_language` knows a language."""
+    """Return whether `likely_language` knows a language."""
     return find_spec("py3langid") is None or label_of(code) in _identifier().labels
 
 
 def likely_language(text: str) -> tuple[str, float]:
-    """Return the language that a text is most probably in, of all that are known, and how sure.
+    """Return the most probable of all known languages of a text, and its probability.
 
-    Without the extra `data` it is never sure, and says so once.
+    Without the extra `data` the probability is 0, and a warning says so once.
     """
     if find_spec("py3langid") is None:
         warnings.warn(
@@ -268,9 +269,9 @@ def likely_language(text: str) -> tuple[str, float]:
 
 @cache
 def _identifier() -> Any:  # noqa: ANN401 -- without annotations
-    """The model of py3langid, which takes half a second to read.
+    """Load the model of py3langid, which takes half a second.
 
-    Its table is multiplied in float32, so it is turned into that once and not for each text.
+    Its table is used in float32, so it is converted once instead of for each text.
     """
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 

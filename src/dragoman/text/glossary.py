@@ -1,11 +1,11 @@
-"""Terms and their translations: read from a file, found in a text, looked for in a translation.
+"""Glossaries: terms and their translations, read from a file and found in a text.
 
     heat pump   Wärmepumpe   Wärmepumpen|Wärmepumpe-
     Apple       Apple                                  case
 
-The columns of a line are source, target, further forms of the target with "|" between them, of
-which each is as right as the target, and the word `case`: then the source is found as it is
-written only. A term with an empty target, or its source as the target, is not translated.
+The columns of a line are the source, the target, further forms of the target separated by "|",
+each as correct as the target, and optionally the word `case`, which makes the source
+case-sensitive. A term with an empty target, or its source as the target, is not translated.
 """
 
 import csv
@@ -29,11 +29,11 @@ from dragoman.text.spans import Span
 from dragoman.wording import counted
 
 LARGEST = 10 << 20
-"""Bytes of a glossary, as DeepL has it."""
+"""Maximum bytes of a glossary, the same as DeepL's."""
 LONGEST = 1024
-"""Bytes of a source or a target, as DeepL has it."""
+"""Maximum bytes of a source or a target, the same as DeepL's."""
 MOST = 100_000
-"""Terms of a glossary."""
+"""Maximum number of terms of a glossary."""
 CASE = "case"
 COLUMNS = 4
 
@@ -43,29 +43,29 @@ _REFUSED = {
     "Zl": "a line break",
     "Zp": "a line break",
 }
-"""Categories of characters that no term has."""
+"""Categories of characters that a term must not contain."""
 
 UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u30ff"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
     "\U00020000-\U0003ffff"
 )
-"""Letters of scripts in which words are not parted by spaces, or, as in Korean, go on with
-particles; as in a class of a pattern."""
+"""Letters of scripts whose words are not separated by spaces or, as in Korean, are followed by
+particles; in the syntax of a character class."""
 _UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 _TOKEN = re.compile(rf"[^\W{UNSPACED}]+|\S")
 
 
 @dataclass(frozen=True, slots=True)
 class GlossaryTerm:
-    """A source, and what it becomes. Raises InputError for what cannot be a term."""
+    """A source and its translation. Raises InputError for what cannot be a term."""
 
     source: str
     target: str = ""
     forms: tuple[str, ...] = ()
     """Further forms of the target."""
     case: bool = False
-    """Whether the source is found as it is written only."""
+    """Whether the source is case-sensitive."""
 
     def __post_init__(self) -> None:
         for text in (self.source, self.target, *self.forms):
@@ -92,7 +92,7 @@ class GlossaryTerm:
 
     @property
     def key(self) -> tuple[str, bool]:
-        """What no two terms of a glossary have in common."""
+        """The key, which must be unique in a glossary."""
         usual, _ = _usual(self.source)
         return (usual if self.case else fold(usual)), self.case
 
@@ -104,19 +104,19 @@ class Occurrence:
     start: int
     end: int
     written: str
-    """The source, as the text has it."""
+    """The source as written in the text."""
     term: GlossaryTerm
 
     @property
     def target(self) -> str:
-        """What the translation is to have."""
+        """The expected translation of the term."""
         return self.written if self.term.kept else self.term.target
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The target and its further forms, with a capital letter too, as sentences begin.
+        """The target and its further forms, also with an initial capital, as sentences begin.
 
-        In capitals as well where the text has the source so, and the glossary has not.
+        Also in capitals, if the source is in capitals in the text but not in the glossary.
         """
         if self.term.kept:
             return (self.written,)
@@ -128,13 +128,13 @@ class Occurrence:
 
     @property
     def is_in_capitals(self) -> bool:
-        """Whether the text has it in capitals, and the glossary has not."""
+        """Whether the source is in capitals in the text but not in the glossary."""
         is_one = self.written.isupper() and len(self.written) > 1
         return is_one and not self.term.source.isupper()
 
     @property
     def alone(self) -> str:
-        """What a text becomes that is the term alone: the target, with capitals as the text has."""
+        """The translation of a text that is only this term: the target, capitalised like it."""
         target, is_small = self.target, self.term.source[:1].islower()
         if not self.term.kept and self.is_in_capitals:
             return in_capitals(target)
@@ -143,10 +143,10 @@ class Occurrence:
 
 
 class Glossary:
-    """Terms by which texts are translated: `translator.translate(text, glossary=...)`."""
+    """Terms to use in translations: `translator.translate(text, glossary=...)`."""
 
     def __init__(self, terms: Iterable[GlossaryTerm] | Mapping[str, str]) -> None:
-        """Take terms, or targets by their sources. Raises InputError for a term that is twice."""
+        """Take terms, or targets by their sources. Raises InputError for a duplicate term."""
         if isinstance(terms, Mapping):
             terms = [GlossaryTerm(*pair) for pair in terms.items()]
         self._terms = dict[tuple[str, bool], GlossaryTerm]()
@@ -159,7 +159,7 @@ class Glossary:
             self._add(term, "another")
 
     def _add(self, term: GlossaryTerm, other: str) -> None:
-        """Raises InputError, which calls `other` a term that is there already."""
+        """Add a term. Raises InputError for a duplicate, and calls the first one `other`."""
         before = self._terms.setdefault(term.key, term)
         if before is not term:
             same = before.target == term.target
@@ -171,10 +171,11 @@ class Glossary:
 
     @classmethod
     def read(cls, path: Path | str, languages: LangCodes = (None, None)) -> Self:
-        """Read a file: CSV if its name ends with .csv, else columns with tabs between them.
+        """Read a file: CSV if its name ends with .csv, else tab-separated columns.
 
-        Warns of columns that name the `languages` the other way round. Raises InputError, with the
-        line, for a file that is none, for a term that is empty, too long, or there twice.
+        Warns if the column names give the `languages` in the opposite order. Raises InputError,
+        with the line, for a file that is not a glossary, and for a term that is empty, too long or
+        a duplicate.
         """
         path = Path(path)
         as_csv = path.suffix.lower() == ".csv"
@@ -184,7 +185,7 @@ class Glossary:
     def parse(
         cls, content: bytes, name: str, *, csv: bool = False, languages: LangCodes = (None, None)
     ) -> Self:
-        """The same of a file's content, which messages call `name`."""
+        """Parse the content of a file like `read`; messages call the file `name`."""
         glossary, lines = cls(()), dict[tuple[str, bool], int]()
         for place, (number, columns) in enumerate(_rows(content, name, as_csv=csv)):
             told = "" if place else _told_of_names(columns, languages)
@@ -222,7 +223,7 @@ class Glossary:
 
     @cached_property
     def _tree(self) -> tuple[dict[tuple[int, str], int], set[int]]:
-        """All terms, token by token: the node after each node and token; those that end a term."""
+        """A trie of all terms: the node after each node and token, and the nodes that end terms."""
         nodes, ends = dict[tuple[int, str], int](), set[int]()
         for source, _ in self._terms:
             node = 0
@@ -232,7 +233,7 @@ class Glossary:
         return nodes, ends
 
     def _stops(self, tokens: Sequence[re.Match[str]], first: int) -> list[int]:
-        """Where terms may end that begin with a token of a text, the longest first."""
+        """Return where terms that begin at token `first` of a text may end, longest first."""
         (nodes, ends), node, stops = self._tree, 0, list[int]()
         for number in range(first, len(tokens)):
             after = nodes.get((node, tokens[number][0]))
@@ -244,10 +245,10 @@ class Glossary:
         return stops[::-1]
 
     def find(self, text: str, protected: Sequence[Span] = ()) -> list[Occurrence]:
-        """The terms of a text, whole words, from left to right: the longest at each place.
+        """Find the terms of a text as whole words, from left to right, the longest at each place.
 
-        Composed and decomposed letters are the same, both apostrophes, and all white space. What is
-        a part of a `protected` span, such as a URL, is no term.
+        Composed and decomposed letters count as the same, and so do both apostrophes and all white
+        space. A part of a `protected` span, such as a URL, is not a term.
         """
         longest_last = sorted(protected, key=lambda span: span[1] - span[0])
         around = {place: span for span in longest_last for place in range(*span)}
@@ -274,7 +275,7 @@ class Glossary:
 
 
 def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, list[str]]]:
-    """The columns of each line that is not blank, and its number."""
+    """Yield the number and the columns of each line that is not blank."""
     lines = decode_lines(BytesIO(content), name)
     if as_csv:
         first = [*islice(lines, ROWS)]
@@ -290,7 +291,7 @@ def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, lis
 
 
 def _are_names(columns: Sequence[str]) -> bool:
-    """Whether a first row names the columns: as sides, or by the names of two languages."""
+    """Return whether a first row names the columns: as sides, or by the names of two languages."""
     names = [column.strip() for column in columns[:2]]
     spoken = {
         language_named(each) for each in names if len(each) > len("eng") or not each.isascii()
@@ -329,7 +330,7 @@ def _term(columns: list[str]) -> GlossaryTerm:
 
 
 def fold(text: str) -> str:
-    """The text in small letters, each of them where it was."""
+    """Return the text in lower case, with each character at its old position."""
     small = text.lower()
     if len(small) == len(text):
         return small
@@ -340,7 +341,7 @@ _UNUSUAL = re.compile(r"’|\s\s|[^\S ]")
 
 
 def _usual(text: str) -> tuple[str, Sequence[int]]:
-    """The text in NFC, with ' for ’ and one space for white space; and where each character was."""
+    """Return the text in NFC, with ' for ’ and single spaces, and each character's old position."""
     if not _UNUSUAL.search(text) and unicodedata.is_normalized("NFC", text):
         return text, range(len(text) + 1)
     starts = [n for n in range(len(text)) if not n or not _continues(text[n - 1], text[n])]
@@ -354,27 +355,27 @@ def _usual(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _continues(before: str, char: str) -> bool:
-    """Whether a character can be of one letter, or of one space, with that before it."""
+    """Return whether a character can form one letter or one space with the one before it."""
     joins = unicodedata.combining(char) or "\u1160" <= char <= "\u11ff"  # the latter in Korean
     return bool(joins) or (before.isspace() and char.isspace())
 
 
 def is_boundary(text: str, place: int) -> bool:
-    """Whether no word goes on from before this place to after it."""
+    """Return whether no word continues across this position."""
     return not (0 < place < len(text) and joins(text[place - 1]) and joins(text[place]))
 
 
 def is_spaced(text: str) -> bool:
-    """Whether a space precedes such a text in a sentence, by the script of its first letter."""
+    """Return whether a space precedes such a text in a sentence, by its first letter's script."""
     return not _UNSPACED_LETTER.match(text)
 
 
 def joins(char: str) -> bool:
-    """Whether a character makes a word with those beside it."""
+    """Return whether a character forms a word with its neighbours."""
     word = char.isalnum() or unicodedata.category(char)[0] == "M" or char == "_"
     return word and not _UNSPACED_LETTER.match(char)
 
 
 def in_capitals(form: str) -> str:
-    """A form in capitals; ß has one of its own."""
+    """Return a form in capitals; ß becomes the capital ẞ."""
     return form.replace("ß", "ẞ").upper()

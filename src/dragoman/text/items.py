@@ -1,7 +1,7 @@
-"""What numbers an item of a list, before its text: `2)`, `（二）`, `二、`, `②`.
+"""The numbers of list items, before their text: `2)`, `（二）`, `二、`, `②`.
 
-A model loses it, or reads it as a quantity. `2.` may also begin a sentence, as in "2. Liga", but in
-scripts without capitals, and where the numbers before it stand in the same document.
+A model drops such a number, or reads it as a quantity. `2.` may also begin a sentence, as in
+"2. Liga", except in scripts without capitals, or if the same document has the numbers before it.
 """
 
 import re
@@ -20,9 +20,9 @@ _SIGN = re.compile(
     rf"|(?P<counted>\d{{1,3}}|{_HAN})(?P<mark>[、．.])|{CIRCLED.pattern}"
 )
 _APART = re.compile(rf"[\s{UNSPACED}“‘「『《]")
-"""What stands behind one that does not end in a wide mark."""
+"""What follows a number that does not end in a wide mark."""
 _GOES_ON = re.compile(r"\s*(?:(?:and|or|to|und|oder|bis)\b|[-–,.;:和与及或至到、，。)）(（①-⑳])")
-"""What follows a number of an item that is a part of a sentence."""
+"""What follows a number that is part of a sentence."""
 _NUMBERED = re.compile(r"(?P<sign>(?P<number>\d{1,3})\.\s+)\W*(?P<words>[^\W\d_]\w*(?: \w+)?)")
 _MONTH = re.compile(
     r"jan(uar)?|jänner|feb(ruar)?|märz|mars|marts|april|ma[ij]|juni?|juli?|aug(usti?)?"
@@ -32,8 +32,8 @@ _MONTH = re.compile(
 
 
 def sign_of(text: str) -> Span | None:
-    """Where a text has the number of an item, and the white space after it; None where it may have
-    another meaning, and where no text follows.
+    """Return the span of an item's number with the white space after it; None if it may have
+    another meaning, or if no text follows.
     """
     start = len(text) - len(text.lstrip())
     found = _SIGN.match(text, start)
@@ -59,7 +59,7 @@ def _follows(found: re.Match[str], number: str) -> bool:
 
 
 def _value(number: str) -> int:
-    """The value of a number in digits, or of one up to 99 in Chinese characters."""
+    """Return the value of a number in digits, or in Chinese characters up to 99."""
     if number.isdecimal():
         return int(number)
     tens, ten, ones = number.rpartition("十")
@@ -68,7 +68,7 @@ def _value(number: str) -> int:
 
 
 def in_digits(sign: str) -> str:
-    """A number of an item as languages have it that are not written in Chinese characters."""
+    """Return an item's number in the form of languages not written in Chinese characters."""
     found = _SIGN.fullmatch(sign.rstrip())
     if found is None or sign.isascii():
         return sign
@@ -79,17 +79,17 @@ def in_digits(sign: str) -> str:
 
 
 class Item(NamedTuple):
-    """What a text begins with that may be an item of a list."""
+    """The beginning of a text that may be an item of a list."""
 
     number: int
     words: str
-    """The first one behind it, or two."""
+    """The first one or two words after the number."""
     span: Span
-    """Where the number stands, with the white space after it."""
+    """The span of the number, with the white space after it."""
 
 
 def numbered(text: str) -> Item | None:
-    """What the text begins with, if that is a number with a full stop, and no date."""
+    """Return the item that the text begins with: a number with a full stop that is not a date."""
     found = _NUMBERED.match(text)
     if found is None or _MONTH.fullmatch(found["words"].split()[0]):
         return None
@@ -97,10 +97,10 @@ def numbered(text: str) -> Item | None:
 
 
 def in_lists(texts: Iterable[tuple[int, Item]]) -> Iterator[tuple[int, Span]]:
-    """Those of the texts of a document, each with its place, that are in lists.
+    """Yield the items of a document that are in lists, each with its position.
 
-    Their numbers go on from 0 or 1, perhaps with other lists between them; but if all begin with
-    the same words, they may be the first, second and third of something.
+    Their numbers count up from 0 or 1, perhaps with other lists in between. If all begin with the
+    same words, they may be the first, second and third of something, and are skipped.
     """
     waiting, lists = defaultdict[int, list[list[tuple[int, Item]]]](list), []
     for place, item in texts:

@@ -1,4 +1,4 @@
-"""What became of the terms of a text in its translation: applied, inflected or missed."""
+"""How a translation used the terms of its text: applied, inflected or missed."""
 
 import re
 from collections import defaultdict
@@ -12,15 +12,15 @@ from dragoman.text.spans import Span, in_common
 Outcome = Literal["applied", "inflected", "missed"]
 
 SAME_STEM, LEAST_STEM, LONGEST_ENDING = 0.7, 4, 4
-"""A word is another form of a term's if both begin with the same letters, at least this share of
-the term's, and so many; and the rest has at most so many letters (a longer one makes another word:
-Hand, Handschuh)."""
+"""A word is another form of a term's word if both begin with the same letters: at least this share
+of the term's word, and at least this many. The rest of either has at most this many letters (a
+longer one makes another word: Hand, Handschuh)."""
 
 
 def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
-    """What became of the terms of a text; one place in the translation is of one term only.
+    """Return the outcome of each term; a place in the translation counts for one term only.
 
-    In a translation in capitals a form in capitals is applied.
+    In a translation in capitals, a form in capitals counts as applied.
     """
     return [outcome for outcome, _ in judged_places(found, translation)]
 
@@ -28,7 +28,7 @@ def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
 def judged_places(
     found: Sequence[Occurrence], translation: str
 ) -> list[tuple[Outcome, Span | None]]:
-    """The same, and where each stands in the translation; None for a term that is missed."""
+    """Return the outcome and the span in the translation of each term; None if it is missed."""
     is_upper = translation.isupper()
     forms_of = [
         (*each.forms, *(in_capitals(form) for form in each.forms if is_upper)) for each in found
@@ -43,7 +43,7 @@ def judged_places(
     )
     longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
     for outcome, places in kinds:
-        left = dict[str, Iterator[Span]]()  # the places of a form from its first free one on
+        left = dict[str, Iterator[Span]]()  # the places of a form, from its first free one
         for n in longest_first:
             if n in outcomes or (found[n].term.kept and outcome == "inflected"):
                 continue
@@ -55,7 +55,7 @@ def judged_places(
 
 
 def exact(text: str, form: str) -> Iterator[Span]:
-    """Where a form stands as a whole word."""
+    """Yield the spans where a form is a whole word."""
     start = text.find(form)
     while start >= 0:
         end = start + len(form)
@@ -75,7 +75,7 @@ class _Words:
                 self._numbers[word[0][:size]].append(n)
 
     def akin(self, form: str) -> Iterator[Span]:
-        """Where words stand that begin as those of a form do."""
+        """Yield the spans of words that begin like those of a form."""
         wanted = fold(form).split()
         for n in self._numbers.get(wanted[0][:LEAST_STEM], ()) if wanted else ():
             some = self._words[n : n + len(wanted)]
@@ -85,7 +85,7 @@ class _Words:
 
 
 def _akin(word: str, wanted: str) -> bool:
-    """Whether a word may be another form of one that was wanted."""
+    """Return whether a word may be another form of the wanted one."""
     common = in_common(word, wanted)
     needed = min(len(wanted), max(LEAST_STEM, SAME_STEM * len(wanted)))
     return common >= needed and max(len(word), len(wanted)) - common <= LONGEST_ENDING

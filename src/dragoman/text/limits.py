@@ -1,4 +1,4 @@
-"""What a tokenizer from elsewhere may do to a text: it does not cut it, and hardly lengthens it."""
+"""Limits of third-party tokenizers: they must not truncate a text, nor lengthen it very much."""
 
 import json
 from base64 import b64decode
@@ -11,12 +11,12 @@ from tokenizers import Tokenizer as Backend
 from dragoman.errors import InputError
 
 MOST_GROWTH = 1000
-"""How many times longer than it was a tokenizer may make a text. SentencePiece's NFKC makes 33
-bytes of one character."""
+"""Maximum factor by which a tokenizer may lengthen a text. SentencePiece's NFKC turns one character
+into 33 bytes."""
 
 
 class _Merging(msgspec.Struct):
-    """The part of a byte-pair model that says how pieces are joined."""
+    """The part of a byte-pair model that defines how pieces are joined."""
 
     continuing_subword_prefix: str | None = None
     merges: tuple[str | tuple[str, ...], ...] = ()
@@ -27,10 +27,10 @@ class _File(msgspec.Struct):
 
 
 def parse(content: bytes | str) -> Backend:
-    """Return the tokenizer of a `tokenizer.json`. Raises whatever the library raises, and panics.
+    """Return the tokenizer of a `tokenizer.json`. Raises any error or panic of the library.
 
     Raises ValueError for a prefix that the pieces to be joined do not have: the library cuts it off
-    whatever is there, and aborts the process where that leaves half a character.
+    without checking, and aborts the process if that leaves half a character.
     """
     model = msgspec.json.decode(content, type=_File).model
     if prefix := model.continuing_subword_prefix:
@@ -42,7 +42,7 @@ def parse(content: bytes | str) -> Backend:
 
 
 def prepare(backend: Backend, origin: str) -> None:
-    """Have texts encoded whole, whatever lengths the file was used with.
+    """Turn off truncation and padding, whatever the file sets.
 
     Raises InputError for a tokenizer that makes a text many times longer.
     """
@@ -64,7 +64,7 @@ def prepare(backend: Backend, origin: str) -> None:
 
 
 def _growth(step: Mapping[str, Any]) -> int:
-    """How many characters one may become by a step of a normalizer or a decoder."""
+    """Return how many characters a step of a normalizer or decoder may make of one."""
     match step["type"]:
         case "Replace":
             return max(1, len(step["content"]))
@@ -76,9 +76,9 @@ def _growth(step: Mapping[str, Any]) -> int:
 
 
 def longest_replacement(charsmap: bytes) -> int:
-    """The longest text, in bytes, that a SentencePiece map of characters puts in place of others.
+    """Return the bytes of the longest replacement in a SentencePiece character map.
 
-    The map is the size of a trie (4 bytes), the trie, and the texts, each with a zero after it.
+    The map contains the size of a trie (4 bytes), the trie, and the texts, each followed by a zero.
     """
     texts = charsmap[4 + int.from_bytes(charsmap[:4], "little") :]
     return max(map(len, texts.split(b"\0"))) or 1

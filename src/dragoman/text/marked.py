@@ -1,9 +1,9 @@
-"""Text with markup in it: what is read and translated, and the tags that stand between.
+"""Text with markup: the text to read and translate, and the tags in between.
 
     Marked(("a ", Tag("<b>", "open"), "bold", Tag("</b>", "close"), " word", Tag("<br/>")))
 
-Its `text` is "a bold word". Each open tag has its close tag in the same `Marked`; a tag whose
-partner is elsewhere, or that has none, is void.
+Its `text` is "a bold word". Each open tag has its close tag in the same `Marked`; a tag without a
+partner, or whose partner is elsewhere, is void.
 """
 
 import re
@@ -16,21 +16,21 @@ from typing import Literal
 from dragoman.text.glossary import is_spaced
 
 DEEPEST = 64
-"""Most elements around a text that are told apart by `paired`."""
+"""Maximum depth of nested elements that `paired` distinguishes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """Markup at a place in a text: it comes back as it was written, once."""
+    """Markup at a place in a text, which a translation contains unchanged and once."""
 
     raw: str
-    """As it is written in the document."""
+    """The tag as written in the document."""
     kind: Literal["open", "close", "void"] = "void"
-    """Whether it begins or ends what it encloses; a void one encloses nothing."""
+    """Whether it opens or closes an element; a void tag encloses nothing."""
     kept: bool = False
-    """Of an open one: what it encloses is copied, not translated."""
+    """For an open tag: its content is copied, not translated."""
     shown: str = ""
-    """Of a void one: what is read in its place, such as a space for a line break."""
+    """For a void tag: the text that is read in its place, such as a space for a line break."""
 
 
 Pieces = tuple[str | Tag, ...]
@@ -58,13 +58,13 @@ class Marked:
 
     @property
     def text(self) -> str:
-        """What is read: the pieces of text, and what void tags show."""
+        """The text to read: the pieces of text, and what void tags show."""
         return "".join(p if isinstance(p, str) else p.shown for p in self.pieces)
 
     def written(self, escape: Callable[[str], str] = str) -> str:
-        """The text and the tags as a document has them; `escape` writes text in its format.
+        """Return text and tags as written in a document; `escape` writes text in its format.
 
-        What is `verbatim` is so already.
+        What is `verbatim` is already in that format.
         """
         made, is_written = list[str](), False
         for piece in self.pieces:
@@ -77,7 +77,7 @@ class Marked:
 
     @property
     def kept(self) -> tuple[tuple[int, int], ...]:
-        """The places in `text` of what is copied."""
+        """The spans in `text` that are copied."""
         read = (piece if isinstance(piece, str) else piece.shown for piece in self.pieces)
         places = [*accumulate(map(len, read), initial=0)]
         found, after = list[tuple[int, int]](), 0
@@ -89,7 +89,7 @@ class Marked:
 
     @property
     def around(self) -> tuple[str, ...]:
-        """What is not copied: the texts before, between and after what is."""
+        """The texts before, between and after the copied spans."""
         whole, parts, end = self.text, list[str](), 0
         for start, after in (*self.kept, (len(whole),) * 2):
             parts.append(whole[end:start])
@@ -97,26 +97,26 @@ class Marked:
         return tuple(parts)
 
     def hollow(self, counts: Callable[[str], bool]) -> Counter[str]:
-        """The open tags that enclose no character that counts, and how often each is there."""
+        """Count the open tags that enclose no character for which `counts` is true."""
         letters = self._letters(counts)
         hollow = (tag for tag, a, b in self.elements if letters[a] == letters[b])
         return Counter(tag.raw for tag in hollow)
 
     def share(self, counts: Callable[[str], bool]) -> float:
-        """The largest share that an element encloses of the characters that count."""
+        """Return the largest share of the counted characters that one element encloses."""
         letters = self._letters(counts)
         most = max((letters[b] - letters[a] for _, a, b in self.elements), default=0)
         return most / max(letters[-1], 1)
 
     def _letters(self, counts: Callable[[str], bool]) -> list[int]:
-        """How many characters count in the texts before each piece, and in all."""
+        """Return how many characters count before each piece, and in total."""
         texts = (piece if isinstance(piece, str) else "" for piece in self.pieces)
         return [*accumulate((sum(map(counts, text)) for text in texts), initial=0)]
 
     def trimmed(self) -> tuple[Pieces, "Marked", Pieces]:
-        """What stays before the text to translate, this text, and what stays after it.
+        """Split off what stays before the text to translate, and what stays after it.
 
-        White space, void tags at the edges, and elements around all of it stay where they are.
+        White space and void tags at the edges stay in place, and so do elements around all of it.
         """
         pieces = self.pieces
         elements = {(first, last) for tag, first, last in self.elements if not tag.kept}
@@ -143,7 +143,7 @@ class Marked:
 
     @property
     def elements(self) -> Iterator[tuple[Tag, int, int]]:
-        """Each open tag with its place among the pieces and that of its close tag; inner first."""
+        """Each open tag, its index in the pieces and that of its close tag; inner ones first."""
         opened = list[tuple[Tag, int]]()
         for number, piece in enumerate(self.pieces):
             if isinstance(piece, Tag) and piece.kind == "open":
@@ -153,7 +153,7 @@ class Marked:
 
     @property
     def partners(self) -> dict[int, int]:
-        """The places among the pieces of the close tags, by those of the open ones."""
+        """The index of each close tag in the pieces, by the index of its open tag."""
         return {first: last for _, first, last in self.elements}
 
 
@@ -164,7 +164,7 @@ def _is_blank(piece: str | Tag) -> bool:
 
 
 def merged(pieces: Iterable[str | Tag]) -> Marked:
-    """Marked text in which neighbouring texts are one, and none is empty."""
+    """Return marked text in which adjacent texts are joined, and none is empty."""
     made = list[str | Tag]()
     for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
         if not is_text:
@@ -175,11 +175,11 @@ def merged(pieces: Iterable[str | Tag]) -> Marked:
 
 
 def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
-    """Marked text of pieces with their names: a close tag ends the last open one of its name.
+    """Return marked text from named pieces: a close tag ends the last open one of its name.
 
-    Those without a partner, and whatever would not be nested, become void; of spaces around a void
-    tag one is read. The number of a note right behind a word, such as [1] or a raised 1, is void
-    with its element, and so is an element without text, such as a link around a picture.
+    Tags without a partner, and those that would not be nested, become void. Of the spaces around a
+    void tag, one is read. The number of a note directly after a word, such as [1] or a raised 1,
+    becomes void with its element; so does an element without text, such as a link around a picture.
     """
     made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
     for name, piece in pieces:
@@ -201,12 +201,12 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
 
 
 def _with_whole(pieces: Iterable[str | Tag]) -> Iterable[str | Tag]:
-    """The pieces, where an element that has no text in it is one void tag."""
+    """Return the pieces, with each element without text as one void tag."""
     made, opened = list[str | Tag](), list[int]()
     for piece in pieces:
         made.append(piece)
         if isinstance(piece, str):
-            opened.clear()  # what is around a text has text
+            opened.clear()  # the elements around it have text
         elif piece.kind == "open":
             opened.append(len(made) - 1)
         elif piece.kind == "close" and opened:
@@ -217,7 +217,7 @@ def _with_whole(pieces: Iterable[str | Tag]) -> Iterable[str | Tag]:
 
 _SIGN_OF_NOTE = re.compile(r"[\[［〔]\d{1,3}[\]］〕]|[*†‡]")
 CIRCLED = re.compile("[①-⑳㉑-㉟㊱-㊿❶-❿⓫-⓴]")
-"""A number of a note only in a link or raised: a text has them in figures and lists, too."""
+"""The number of a note only if in a link or raised: figures and lists have such numbers, too."""
 _BEFORE_SIGN = re.compile(r"[\w.,;!?)\]”’»。，、；！？」』]\Z")
 _NUMBER_OF_NOTE = re.compile(r"[\[(（]?(?:\d{1,3}|[*†‡§])[\])）]?")
 _RAISED = re.compile(
@@ -227,7 +227,7 @@ _RAISED = re.compile(
 _BEFORE_NUMBER = re.compile(
     r"(?:[^\W\d_]{4}|[^\W\d_]{2}(?:[.,;:!?…。，、；：！？][\"'”’»」』]?|[”»」』]))\Z"
 )
-"""Not a short word, as km<sup>2</sup> and cos<sup>2</sup> have no note; unless this is a link."""
+"""Not after a short word, unless in a link: km<sup>2</sup> and cos<sup>2</sup> have no note."""
 _LINKED, _BEFORE_LINK = (
     re.compile(r"[\s:]href\s*=|noteref|:hyperlink\s"),
     re.compile(r"[^\W\d_]{2}\Z"),
@@ -235,7 +235,7 @@ _LINKED, _BEFORE_LINK = (
 
 
 def is_raised(tags: str) -> bool:
-    """Whether tags of HTML or of a run say that what follows stands higher than other text."""
+    """Return whether tags of HTML or of a run say that what follows is superscript."""
     return _RAISED.search(tags) is not None
 
 
@@ -244,9 +244,10 @@ def with_notes(
     write: Callable[[Marked], str] = Marked.written,
     raised: Callable[[str], bool] = is_raised,
 ) -> list[str | Tag]:
-    """The pieces, where the number of a note, right behind a word, is void with its element.
+    """Return the pieces, with the number of a note directly after a word as one void tag.
 
-    The document has it as `write` makes it; open tags in a row say whether it is `raised`.
+    `write` gives the element as the document has it; `raised` tells from the consecutive open tags
+    whether the number is raised.
     """
     pieces, made = merged(given).pieces, list[str | Tag]()
     n, before, around = 0, "", ""
@@ -270,10 +271,10 @@ def _are_pair(*pieces: str | Tag) -> bool:
 
 
 def _begins_note(pieces: Pieces, before: str, around: str, raised: Callable[[str], bool]) -> bool:
-    """Whether they begin with an element that is a number of a note, and no part of a word.
+    """Return whether the pieces begin with an element that is a note's number, not part of a word.
 
-    A bare number is one only if it is raised, and so stands in no sentence. `around` are the open
-    tags before it.
+    A bare number is one only if it is raised, and so not part of the sentence. `around` are the
+    open tags before it.
     """
     padded: Pieces = (*pieces, "", "")
     first, text, last, *rest = padded
@@ -293,9 +294,9 @@ def _begins_note(pieces: Pieces, before: str, around: str, raised: Callable[[str
 
 
 def with_one_space(pieces: Iterable[str | Tag]) -> Marked:
-    """Marked text in which the second of two spaces around void tags is a tag behind them.
+    """Return marked text in which the second of two spaces around void tags is a tag after them.
 
-    So one space is read, and one is on each side of the tags wherever they go.
+    So one space is read, and the tags have one on each side wherever they are placed.
     """
     made, spaced = list[str | Tag](), False
     for piece in merged(pieces).pieces:
@@ -313,19 +314,19 @@ _COPIED = Tag("", "open", kept=True)
 
 
 def verbatim(text: str) -> Pieces:
-    """A text that is copied, as it is written in the document."""
+    """Return the pieces of a text that is copied, as written in the document."""
     return _COPIED, text, Tag("", "close")
 
 
 _SOFT = re.compile(r"[ \t]*|[ \t]?\r?\n[ \t]*")
-"""White space in which a line is broken anew, or not at all."""
+"""White space that may be rewrapped, or removed."""
 
 
 def with_tags_of(source: Marked, text: str) -> Marked | None:
-    """A text with one space between words, in which the tags of a source are, as it has them.
+    """Return marked text for a text with one space between words that contains a source's tags.
 
-    None unless all are there, as often, and nested; those of one space, or of a line break, may be
-    missing. What is `verbatim` in the source is so in the text.
+    None unless all tags occur, equally often, and are nested; those that are a single space or a
+    line break may be missing. What is `verbatim` in the source is verbatim in the text.
     """
     waiting = dict[str, deque[Tag]]()
     for tag in source.tags:
@@ -337,7 +338,7 @@ def with_tags_of(source: Marked, text: str) -> Marked | None:
     names = "|".join(map(re.escape, sorted(waiting, key=len, reverse=True)))
     for found in re.finditer(names, text) if names else ():
         if not (tags := waiting[found[0]]):
-            return None  # nobody knows which of them is text
+            return None  # ambiguous: one of them is text
         pieces += text[place : found.start()], tags.popleft()
         place = found.end()
     pieces.append(text[place:])
@@ -353,7 +354,7 @@ def with_tags_of(source: Marked, text: str) -> Marked | None:
 
 
 def copying(text: str, copied: re.Pattern[str]) -> Iterator[str | Tag]:
-    """The pieces of a text in which all that matches the pattern is copied."""
+    """Yield the pieces of a text, in which each match of the pattern is copied."""
     place = 0
     for found in copied.finditer(text):
         yield text[place : found.start()]
@@ -363,5 +364,5 @@ def copying(text: str, copied: re.Pattern[str]) -> Iterator[str | Tag]:
 
 
 def void(tag: Tag) -> Tag:
-    """The tag as one that encloses nothing."""
+    """Return the tag as a void one, which encloses nothing."""
     return replace(tag, kind="void", kept=False)

@@ -1,16 +1,16 @@
-"""The tags of a text, put into its translation.
+"""Putting the tags of a text into its translation.
 
     put_back(source, "casa roja", links)  # of <b>red</b> house: casa <b>roja</b>
 
-Links say which characters of the source each token of the translation stands for. An element goes
-around the words that stand for its own, as one span: where they are apart, around the run with the
-most of them and the fewest others; where there are none, it is empty. One that is copied goes
-around its copy, and a word that touches this, if the translation has one, whatever else is linked
-to it. Elements are placed from the outside in and never overlap; a void tag goes where as many
-words stand for what was before it as in the source. So no tag is lost or doubled, all are nested,
-and no word is cut. The time is that of sorting.
+Links say which source characters each token of the translation stands for. An element encloses the
+words that stand for its own, as one span. If these are apart, it encloses the run with the most of
+them and the fewest others; if there are none, it is empty. A copied element encloses its copy, and
+a word that touches the copy, if the translation has one, whatever else is linked to it. Elements
+are placed from the outside in and never overlap. A void tag is placed so that as many words stand
+for what was before it as in the source. So no tag is lost or doubled, all are nested, and no word
+is cut. The time is that of sorting.
 
-The idea, to hand tags over token by token, is that of bergamot (`src/translator/html.cpp`).
+The idea of transferring tags token by token is from bergamot (`src/translator/html.cpp`).
 """
 
 import re
@@ -33,21 +33,21 @@ _APART = (  # ASCII and Latin signs, general punctuation, scripts without spaces
 _WORD = re.compile(rf"\d+(?:[.,:]\d+)+|[^\s{_APART}]+")
 """A number, or a word of a script with spaces."""
 _UNIT = re.compile(rf"{_WORD.pattern}|[🇦-🇿]{{2}}|\S")
-"""What is never cut, with what clings to it: a number, a word, a flag, or a sign."""
+"""A unit that is never cut, with the characters that cling to it: a number, word, flag or sign."""
 _SPACE = re.compile(r"\s")
 _STEPS = 8
-"""Words by which a void tag may leave its place so that fewer stand on the wrong side of it."""
+"""Maximum number of words by which a void tag may move, to have fewer on its wrong side."""
 
 
 @dataclass(slots=True, eq=False)
 class _Element:
-    """An open tag, its close tag and what is between them; without a close tag, a void one."""
+    """An open tag, its close tag and their content; a void tag if there is no close tag."""
 
     open: Tag
     start: int
-    """Where it begins in the source's text."""
+    """Start in the source's text."""
     first: int
-    """Where it begins in the source's pieces."""
+    """Index of its first piece in the source's pieces."""
     end: int = 0
     last: int = 0
     close: Tag | None = None
@@ -55,7 +55,7 @@ class _Element:
 
     @property
     def copied(self) -> bool:
-        """Whether its text is that of the source."""
+        """Whether its text is copied from the source."""
         return self.open.kept and self.start < self.end
 
 
@@ -64,20 +64,20 @@ class _Unit:
     start: int
     end: int
     at: int
-    """The character of the source that it stands for; -1 if none is known."""
+    """The source character that it stands for; -1 if unknown."""
 
 
 UnitSpan = tuple[int, int, int]
-"""Units of the translation from the first to before the second, and the element's number."""
+"""The first unit of the translation, the one after the last, and the element's number."""
 
 
 def put_back(
     source: Marked, text: str, links: Sequence[Link], whole: Iterable[Span] = ()
 ) -> Marked:
-    """The translation with the tags of its source; the source itself if the text is unchanged.
+    """Return the translation with its source's tags; the source itself if the text is unchanged.
 
-    What is copied is taken from the source, whatever the translation has in its place. No tag cuts
-    what is `whole`, places in the translation that are apart.
+    Copied elements are taken from the source, whatever the translation has in their place. No tag
+    cuts a `whole` span; these are disjoint spans of the translation.
     """
     if text == source.text:
         return source
@@ -85,7 +85,7 @@ def put_back(
 
 
 class _Putting:
-    """The tags of one text on their way into its translation."""
+    """The state of putting the tags of one text into its translation."""
 
     def __init__(
         self, source: Marked, text: str, links: Sequence[Link], whole: Iterable[Span]
@@ -107,7 +107,7 @@ class _Putting:
         self._made: list[str | Tag | range] = []  # a range is text that no copied element covers
 
     def result(self) -> Marked:
-        """The translation with its tags."""
+        """Return the translation with its tags."""
         self._write(self._root, 0, len(self._units), 0, len(self._text))
         loose = sorted(self._loose.values())
         return merged(
@@ -117,7 +117,7 @@ class _Putting:
     def _copies(
         self, copied: list[_Element], tokens: list[tuple[int, int, int]]
     ) -> dict[tuple[int, int], int]:
-        """Where the translation has copied what it should: places, and what they stand for."""
+        """Return the spans of copies in the translation, each with its source position."""
         by_source = sorted((at, start, end) for start, end, at in tokens)
         found, used = dict[tuple[int, int], int](), bytearray(len(self._text))
         anywhere = {text: _places(self._text, text) for text in {*map(self._text_of, copied)}}
@@ -139,9 +139,9 @@ class _Putting:
         return found
 
     def _unlink(self, copied: list[_Element], places: dict[tuple[int, int], int]) -> None:
-        """Unlink what is linked to an element with a copy, but for this and a word touching it.
+        """Unlink what is linked to a copied element, except its copy and a word touching that.
 
-        Such a word is no part of the copy if one touches the element in the source, too.
+        Such a word is unlinked too if a word also touches the element in the source.
         """
         found, units = {*places.values()}, self._units
         held = [(each.start, each.end) for each in copied if each.start in found]
@@ -163,7 +163,7 @@ class _Putting:
     # ------------------------------------------------------------ where each goes
 
     def _spans(self, element: _Element, a: int, b: int) -> list[UnitSpan]:
-        """The units of what is in an element, which itself has those from `a` to before `b`."""
+        """Return the units of each inner element; the element itself has units `a` to `b - 1`."""
         inner = element.inner
         own = self._units_of(inner, a, b)
         first, taken = list[int](), dict[int, UnitSpan]()
@@ -186,7 +186,7 @@ class _Putting:
         return sorted(spans)
 
     def _units_of(self, inner: list[_Element], a: int, b: int) -> dict[int, list[int]]:
-        """The units that stand for the text of each element, by its number."""
+        """Return the units that stand for the text of each element, by its number."""
         starts, own = [each.start for each in inner], dict[int, list[int]]()
         for n in range(a, b):
             at = self._units[n].at
@@ -203,7 +203,7 @@ class _Putting:
         aligned: list[int],
         by_source: list[tuple[int, int]],
     ) -> int:
-        """The unit before which a tag goes that encloses none."""
+        """Return the unit before which to place a tag that encloses no units."""
         (a, b), at, text = units, each.start, self._source_text
         before = bisect_left(by_source, (at,))
         if at <= around.start or not aligned:
@@ -226,7 +226,7 @@ class _Putting:
     # ------------------------------------------------------------ writing
 
     def _write(self, element: _Element, a: int, b: int, start: int, end: int) -> None:
-        """Write the text from `start` to `end`, which has these units, with what is in it."""
+        """Write the text from `start` to `end`, which has these units, with its inner elements."""
         place = start
         for first, last, number in self._spans(element, a, b):
             each = element.inner[number]
@@ -255,7 +255,7 @@ class _Putting:
             self._made.append(each.close)
 
     def _without(self, loose: list[tuple[int, int]], part: range) -> str:
-        """Text without the copies, and a space before each, that their elements could not cover."""
+        """Return text without the copies that no element covers, and the space before each."""
         texts, place, i = list[str](), part.start, bisect_left(loose, (part.start,))
         while i < len(loose) and loose[i][0] < part.stop:
             start, after = loose[i]
@@ -265,7 +265,7 @@ class _Putting:
         return "".join([*texts, self._text[place : part.stop]])
 
     def _gap(self, each: _Element, left: int, right: int) -> tuple[int, int]:
-        """The place between two units for a tag: the white space that it is or shows, or a side."""
+        """Return a tag's span between two units: the white space it is or shows, or one side."""
         sticks = each.start and not self._source_text[each.start - 1].isspace()
         shown = each.open.shown or each.open.raw * bool(sticks)
         space = _SPACE.search(self._text, left, right) if shown.isspace() else None
@@ -274,7 +274,7 @@ class _Putting:
         return (left, left) if sticks else (right, right)
 
     def _spaced(self, pieces: Sequence[str | Tag], place: int) -> Iterator[str | Tag]:
-        """What was not translated, with a space on each side where letters would meet."""
+        """Yield untranslated pieces, with a space on each side where letters would meet."""
         if self._text[place - 1 : place].isalnum() and place:
             yield " "
         yield from pieces
@@ -283,7 +283,7 @@ class _Putting:
 
 
 def _tree(source: Marked) -> tuple[_Element, list[_Element]]:
-    """The elements and void tags of a text; those that are copied are listed too."""
+    """Return the tree of elements and void tags of a text, and a list of the copied ones."""
     root, place, copied = _Element(Tag("", "open"), 0, 0), 0, list[_Element]()
     path = [root]
     for number, piece in enumerate(source.pieces):
@@ -306,14 +306,14 @@ def _tree(source: Marked) -> tuple[_Element, list[_Element]]:
 
 
 def _middle(text: str, start: int, end: int) -> int | None:
-    """The character in the middle of a token of the source; None if it has none to be read."""
+    """Return the middle character of a source token; None if it is only white space."""
     token = text[start:end]
     start, end = start + len(token) - len(token.lstrip()), start + len(token.rstrip())
     return (start + end - 1) // 2 if start < end else None
 
 
 def _whole_in(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """Where the words and signs are that no tag cuts."""
+    """Yield the spans of the words and signs that no tag may cut."""
     begun: Span | None = None
     for match in _UNIT.finditer(text, start, len(text) if end is None else end):
         first, last = match.span()
@@ -329,7 +329,7 @@ def _whole_in(text: str, start: int = 0, end: int | None = None) -> Iterator[Spa
 def _units(
     text: str, tokens: list[tuple[int, int, int]], copies: dict[tuple[int, int], int]
 ) -> Iterator[_Unit]:
-    """The units of a translation: what is copied is one, and the words between."""
+    """Yield the units of a translation: each copy is one, and each word between them."""
     place, token = 0, 0
     for start, end in (*sorted(copies), (len(text), len(text))):
         for first, last in _whole_in(text, place, start):
@@ -349,7 +349,7 @@ def _units(
 def _joined(
     units: Iterator[_Unit], whole: Sequence[Span], copies: Container[Span]
 ) -> Iterator[_Unit]:
-    """The units, where those of what is whole are one; what is copied stays by itself."""
+    """Yield the units, with those of each whole span joined; copies stay separate."""
 
     def key(unit: _Unit) -> tuple[int, int]:
         i = bisect_left(whole, (unit.end,)) - 1
@@ -363,7 +363,7 @@ def _joined(
 
 
 def _run(units: list[int], first: list[int], taken: dict[int, UnitSpan]) -> tuple[int, int] | None:
-    """The run with the most of these units, less those between that are others; none is taken."""
+    """Return the run of free units with the most of these, minus the others in between."""
     best, score, start, last = (0, 0, 0), 0, 0, -1
     for unit in units:
         i = bisect_right(first, unit)
@@ -381,7 +381,7 @@ def _run(units: list[int], first: list[int], taken: dict[int, UnitSpan]) -> tupl
 def _places(
     text: str, wanted: str, start: int = 0, end: int | None = None, *, whole: bool = True
 ) -> Iterator[int]:
-    """Where a text is found, cutting no letter; if `whole`, it is no part of a longer word."""
+    """Yield where a text occurs without cutting a letter or, if `whole`, a longer word."""
 
     def cut(i: int) -> bool:
         met = whole and text[i - 1 : i].isalnum() and text[i : i + 1].isalnum()

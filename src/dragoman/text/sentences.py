@@ -1,10 +1,11 @@
-"""A text's sentences, and an over-long one cut into chunks; both join again without loss.
+"""Splitting a text into sentences, and an over-long text into chunks; both join without loss.
 
 Cuts are made at ends of sentences if that suffices, else at clauses, else at spaces, else anywhere:
-in Latin punctuation only before a space (3.14 stays whole), in Chinese punctuation anywhere.
+after Latin punctuation only before a space (3.14 stays whole), after Chinese punctuation anywhere.
 
-The Tibetan ། ends clauses and lines of verse as often as sentences, which have several in corpora
-and published models, so it ends a clause here; ༎ ends a sentence. Thai and Lao have no such mark.
+The Tibetan ། ends clauses and lines of verse as often as sentences, which contain several of them
+in corpora and published models, so it ends a clause here; ༎ ends a sentence. Thai and Lao have no
+such mark.
 """
 
 import re
@@ -15,11 +16,11 @@ from unicodedata import category
 from dragoman.text.spans import clings
 
 SPACED_ENDS = ".!?…۔؟⸮։"
-"""Marks with which sentences end before a space; the last four are of Arabic script and Armenian.
-The Greek question mark is a semicolon elsewhere."""
+"""Marks that end a sentence before a space; the last four are Arabic and Armenian. The Greek
+question mark is missing: elsewhere it is a semicolon."""
 _NATIVE = "።፧፨।॥။។៕༎᱾"
 UNSPACED_ENDS = f"。！？｡{_NATIVE}"
-"""Those that need no space; the latter of Ethiopia, India, Burma, Cambodia and Tibet."""
+"""Marks that need no space; the native ones are of Ethiopia, India, Burma, Cambodia and Tibet."""
 
 _CUTS = tuple(
     re.compile(pattern, re.DOTALL)
@@ -32,8 +33,8 @@ _CUTS = tuple(
         r".",
     )
 )
-"""Where a text may be cut, after each match; the better places first. Linear time: a run of marks
-is tried once, from its beginning."""
+"""A text may be cut after each match; better places come first. Linear time: a run of marks is
+tried once, from its beginning."""
 
 _ABBREVIATION = re.compile(
     r"(?<![^\W_])(?:[^\W\d_]|\d{1,2}|Mr|Mrs|Ms|Dr|Prof|St|Mt|Gen|Sen|Gov|Rep|Capt|Col|Lt|Sgt|Rev|Hon"
@@ -42,14 +43,14 @@ _ABBREVIATION = re.compile(
 """Before a full stop: an initial, a German ordinal, or what a name follows."""
 
 _GOES_ON = re.compile(r"\d+\s*(?:॥|।।)|(?:ល|បេ)\s*។")
-"""Behind an end: the number of a verse, and the letters between two ។ that are "etc." in Khmer."""
+"""After an end: the number of a verse, and the letters between two ។ that are "etc." in Khmer."""
 _OF_LIST = re.compile(r"(?<!\S)\(?\d{1,2}$")
 
 _OF_NUMBER = re.compile(
     r"(?<![^\W_])(?:[Nn]os?|[Nn]rs?|(?P<part>[Vv]ols?|[Ff]igs?|Bde?|Abb|Tab|Taf|Kap|[CK]at|Pl|Ch"
     r"|Eqs?|Secs?|Art|Inv|Acc|Ref|pp))$"
 )
-"""Before a full stop: what a number with letters follows. That of a part may be Roman."""
+"""Before a full stop: what a number with letters follows. The number of a part may be Roman."""
 _NUMBER = re.compile(
     r"(?:N[or]s?\.\s?)?(?:[A-Z]{1,3}[-–./]?|(?![AI] )[A-Z]{1,3}\.? )?\d|[IVX]{2,}(?![\w'’])"
 )
@@ -57,10 +58,10 @@ _ROMAN = re.compile(r"(?!I [a-z])[IVXLC]+(?![\w'’])")
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, each with the white space after it, as far as one can see.
+    """Return the sentences of a text, as far as can be told, each with the white space after it.
 
     `"".join(sentences) == text`. In doubt a sentence continues: after "Mr.", an initial or an
-    ellipsis, before a small letter, and between "no." and O 1234.
+    ellipsis, before a lower-case letter, and between "no." and O 1234.
     """
     ends = [match.end() for match in _CUTS[0].finditer(text) if _ends_sentence(text, match)]
     starts = [0, *ends]
@@ -86,13 +87,13 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def _goes_on(before: str, marks: str, text: str, end: int) -> bool:
-    """Whether these stand behind the number of a list, before that of a verse, or for dots."""
+    """Return whether marks follow a list number, precede a verse number, or stand for dots."""
     listed = len(marks) == 1 and marks != "॥" and _OF_LIST.search(before)
     return bool(listed or _GOES_ON.match(text, end) or marks.startswith("।।।"))
 
 
 def _is_abbreviated(before: str) -> bool:
-    """Whether an abbreviation is before a full stop; a letter after a vowel sign is none."""
+    """Return whether text ends in an abbreviation; a letter after a vowel sign is not one."""
     found = _ABBREVIATION.search(before)
     return (
         found is not None and category(before[found.start() - 1 : found.start()] or " ")[0] != "M"
@@ -100,16 +101,16 @@ def _is_abbreviated(before: str) -> bool:
 
 
 def _is_of_number(before: str, text: str, start: int) -> bool:
-    """Whether a full stop stands between "no" or the like and its number: no. O 1234, vol. II."""
+    """Return whether a full stop comes between "no" and its number: no. O 1234, vol. II."""
     found = _OF_NUMBER.search(before)
     of_part = found is not None and found["part"] and _ROMAN.match(text, start)
     return bool(found and (of_part or _NUMBER.match(text, start)))
 
 
 def _is_inside(text: str, match: re.Match[str]) -> bool:
-    """Whether a mark is in the title of a book, or a straight quotation mark closes after it.
+    """Return whether a mark is in a book title, or a straight quotation mark closes after it.
 
-    Where a text has an odd number of those, one behind a digit stands for inches.
+    If a text has an odd number of these, one after a digit stands for inches.
     """
     before = text[max(0, match.start() - NEAR) : match.start()]
     after = text[match.end() : match.end() + NEAR]
@@ -124,14 +125,14 @@ def _is_inside(text: str, match: re.Match[str]) -> bool:
 _INCHES = re.compile(r'\d"')
 """Straight quotation marks that may stand for inches: 27"."""
 NEAR = 200
-"""Characters in which a quotation or a title begins and ends."""
+"""Maximum distance, in characters, of the beginning or end of a quotation or title."""
 
 
 def split_long(text: str, limit: int, length: Callable[[str], int]) -> list[str]:
-    """The text in chunks of `length(chunk.rstrip()) <= limit` each, as few as good cuts allow.
+    """Split a text into chunks of `length(chunk.rstrip()) <= limit`, as few as good cuts allow.
 
     `"".join(chunks) == text`: the space after a chunk is at its end. A text within the limit is one
-    chunk; a single character that is over the limit stays one. `length` is expected to grow with
+    chunk; a single character over the limit is also one chunk. `length` is expected to grow with
     the text.
     """
     if limit < 1:
@@ -142,7 +143,7 @@ def split_long(text: str, limit: int, length: Callable[[str], int]) -> list[str]
 def _parts(
     text: str, cuts: tuple[re.Pattern[str], ...], limit: int, length: Callable[[str], int]
 ) -> Iterator[str]:
-    """Parts within the limit, at the first kind of cut where they can be, else at finer ones."""
+    """Yield parts within the limit, at the first kind of cut if possible, else at finer ones."""
     if not cuts or length(text.rstrip()) <= limit:
         yield text
         return
@@ -165,10 +166,10 @@ def _parts(
 def _furthest(
     text: str, start: int, ends: list[int], first: int, limit: int, length: Callable[[str], int]
 ) -> int:
-    """The last of `ends[first:]` up to which the text is within the limit, by its place.
+    """Return the index of the last of `ends[first:]` up to which the text is within the limit.
 
-    The place before `first` if there is none. The distance is doubled until it is too far, then
-    halved: a long text is measured a few times, not once for each end.
+    Returns `first - 1` if there is none. The distance is doubled until it is too far, then halved:
+    a long text is measured a few times, not once for each end.
     """
 
     def measure(end: int) -> int:

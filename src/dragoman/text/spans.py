@@ -1,7 +1,7 @@
-"""Where the pieces of a text stand in it, in characters.
+"""The spans of the pieces of a text, in characters.
 
-White space is no piece's: tokenizers drop it, add it and join it, and a translation is put on one
-line; the other characters, which we call seen, stay and keep their order.
+White space belongs to no piece: tokenizers drop it, add it and join it, and a translation is put on
+one line. The other characters, called seen here, remain and keep their order.
 """
 
 from bisect import bisect_left
@@ -10,20 +10,20 @@ from itertools import accumulate, chain, pairwise
 from unicodedata import category
 
 BYTES = 4
-"""The most bytes that a character has in UTF-8."""
+"""Maximum bytes of a character in UTF-8."""
 Span = tuple[int, int]
-"""Where something begins and ends; the characters at both ends are seen."""
+"""Start and end of something; the characters at both ends are seen."""
 
 
 _CLINGING = frozenset(
     "\u200c\u200dะาำๅະາຳ🏻🏼🏽🏾🏿" + "".join(map(chr, range(0xE0020, 0xE0080)))  # of emoji, flags
 )
 _HOLDING = frozenset("\u200d\u1039\u17d2เแโใไເແໂໃໄ")
-"""A joiner, what puts a letter of Burmese or Khmer below the one before, vowels before theirs."""
+"""A joiner, signs that stack a Burmese or Khmer letter below the one before, leading vowels."""
 
 
 def clings(text: str, place: int) -> bool:
-    """Whether the character at a place is one letter, or one emoji, with that before it."""
+    """Return whether the character at a place forms a letter or emoji with the one before it."""
     char, before = text[place], text[place - 1 : place]
     return category(char)[0] == "M" or char in _CLINGING or before in _HOLDING
 
@@ -48,24 +48,24 @@ def as_one(spans: Iterable[Span], is_joined: Callable[[Span, Span], bool]) -> It
 
 
 def seen_in(text: str, start: int = 0) -> list[int]:
-    """The places of the seen characters of a text that begins at `start`."""
+    """Return the places of the seen characters of a text that begins at `start`."""
     return [start + n for n, char in enumerate(text) if not char.isspace()]
 
 
 def spans_of(places: Sequence[int], lengths: Iterable[int]) -> list[Span | None]:
-    """The span of each piece, given the places of the seen characters and how many each has.
+    """Return the span of each piece, given the places of the seen characters and each one's number.
 
-    A piece without any, such as a byte of a character, goes with the next one that has some; None
-    where there is none.
+    A piece without any, such as a byte of a character, gets the span of the next one that has some;
+    None if there is none.
     """
     ends = pairwise(accumulate(lengths, initial=0))
     return _with_next((places[a], places[b - 1] + 1) if a < b else None for a, b in ends)
 
 
 def trimmed_spans(text: str, offsets: Iterable[Span]) -> list[Span | None]:
-    """The spans of pieces whose places in `text` may begin and end with white space, or be empty.
+    """Return the spans of pieces whose offsets may include white space at the ends, or be empty.
 
-    A piece without seen characters goes with the next one, as in `spans_of`.
+    A piece without seen characters gets the span of the next one, as in `spans_of`.
     """
     spans = list[Span | None]()
     for start, end in offsets:
@@ -89,10 +89,10 @@ def lengths_of(
     decode: Callable[[Sequence[int]], str],
     decode_rest: Callable[[Sequence[int]], str],
 ) -> list[int]:
-    """How many seen characters each of `ids` adds to what they decode to.
+    """Return how many seen characters each of `ids` adds to the decoded text.
 
-    Where they decode to something else together than one by one, a character is that of the piece
-    with which it, and all before it, are there.
+    If the ids decode differently together than one by one, a character belongs to the piece with
+    which it and all before it are complete.
     """
     text, found, place = _seen(decode(ids)), list[int](), 0
     alone = [_seen(decode_rest([id_])) for id_ in ids]
@@ -116,19 +116,19 @@ def lengths_of(
 
 
 def _growing(text: str, ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int]:
-    """How many more characters of what they decode to are there with each of `ids`."""
+    """Return how many more characters of `text` are decoded with each of `ids`."""
     begun = [in_common(text, _seen(decode(ids[:n]))) for n in range(1, len(ids))]
     return [b - a for a, b in pairwise(accumulate([*begun, len(text)], max, initial=0))]
 
 
 def in_common(text: str, other: str) -> int:
-    """The number of characters with which both begin."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(text, other, strict=False))
     return next((n for n, (one, two) in pairs if one != two), min(len(text), len(other)))
 
 
 def nearest(shares: Sequence[float], widths: Sequence[int], places: list[int]) -> list[int]:
-    """The places nearest to these widths, in order: one for each, as long as there are any."""
+    """Return the places nearest to these shares, in order: one each, while there are any."""
     found, first, at = list[int](), 0, [widths[place] for place in places]
     for number, share in enumerate(shares):
         last = max(first, len(places) - len(shares) + number)

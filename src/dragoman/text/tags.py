@@ -1,7 +1,7 @@
-"""The special tokens of a model of several languages.
+"""The special tokens of a multilingual model.
 
-`<2de>` in front of a source asks for German (Johnson et al. 2017, "Google's Multilingual Neural
-Machine Translation System", section 3). Where the model is told the language of the source too,
+`<2de>` before a source requests German output (Johnson et al. 2017, "Google's Multilingual Neural
+Machine Translation System", section 3). If the model is also told the language of the source,
 `<de>` after it says that this is German.
 """
 
@@ -12,7 +12,7 @@ _INTO = re.compile(r"<2([a-zA-Z][\w-]*)>", re.ASCII)
 
 
 def is_code(language: str) -> bool:
-    """Whether a language can be asked for by a special token."""
+    """Return whether a language can be requested by a special token."""
     return _INTO.fullmatch(f"<2{language}>") is not None
 
 
@@ -23,11 +23,11 @@ def tags_of(languages: Iterable[str], *, told_source: bool = False) -> list[str]
 
 
 def source_tag(language: str) -> str:
-    """Return the special token that says which language a source is in."""
+    """Return the special token for the language of a source."""
     return f"<{language}>"
 
 
 def languages_in(specials: Mapping[str, int]) -> dict[str, int]:
-    """Return the languages that special tokens ask for, each with its id, in the order of ids."""
+    """Return the languages that special tokens request, each with its id, in the order of ids."""
     ids = sorted(specials.items(), key=lambda special: special[1])
     return {found[1]: id_ for name, id_ in ids if (found := _INTO.fullmatch(name))}

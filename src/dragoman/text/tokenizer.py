@@ -1,15 +1,15 @@
 """A tokenizer whose decoding is the exact inverse of its encoding, for every Unicode string.
 
-A text is cut into words (`dragoman.text.train` has the rules), each word into pieces of the
-vocabulary, and a character that is in no piece into the bytes of its UTF-8 form ("byte fallback",
-Kudo and Richardson 2018, SentencePiece, there as an option). What makes it lossless:
+A text is split into words (`dragoman.text.train` has the rules), each word into pieces of the
+vocabulary, and a character that is in no piece into its UTF-8 bytes ("byte fallback", Kudo and
+Richardson 2018, an option of SentencePiece). Encoding is lossless because:
 
 - spaces are ordinary characters of the pieces, so nothing has to be guessed when joining;
-- the one space that is put before the first word, so that it is the same piece as in the middle
-  of a sentence, is taken away again by decoding;
-- special and byte tokens are never looked for in a text: `"</s>"` is four ordinary characters.
+- decoding removes the one space that encoding adds before the first word, to make it the same piece
+  as in the middle of a sentence;
+- special and byte tokens are never matched in a text: `"</s>"` is four ordinary characters.
 
-The file is one `tokenizer.json` of Hugging Face `tokenizers`, which reads it by itself.
+The file is a single `tokenizer.json`, which Hugging Face `tokenizers` can read.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 """Padding, unknown (never produced: bytes cover everything), beginning and end of a sequence."""
 
 MASK = "<mask>"
-"""The special token in place of what a masked language model predicts."""
+"""The special token that replaces what a masked language model predicts."""
 
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 """The byte tokens, in order."""
@@ -46,7 +46,7 @@ BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The ids that a model expects around those of a source text."""
+    """The ids that a model expects before and after those of a source text."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -55,12 +55,12 @@ class Frame:
 class Tokenizer:
     """Text to piece ids and back: `decode(encode(text)) == text`.
 
-    That promise is of the tokenizers that dragoman trains. Those of another library
+    This holds for the tokenizers that dragoman trains. Those of other libraries
     (`dragoman.folder.tokenizers`) have the same methods, and lose what their own rules lose.
     """
 
     files: tuple[str, ...] = ("tokenizer.json",)
-    """Names of the files that it was read from, in their folder."""
+    """Names of the files that it was loaded from, in their folder."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -74,9 +74,9 @@ class Tokenizer:
         return languages_in(self.specials)
 
     def frame(self, lang: str | None = None) -> Frame:
-        """The ids around a source text in `lang` (of Marian's models and of ours: into `lang`).
+        """Return the ids around a source text in `lang` (for Marian's and our models: into `lang`).
 
-        Without `lang`: as the tokenizer's files have it. Raises InputError for a language that the
+        Without `lang`, the tokenizer's files decide. Raises InputError for a language that the
         model does not have.
         """
         if lang is None:
@@ -87,44 +87,44 @@ class Tokenizer:
         return Frame((self.languages[lang],), (self.eos_id,))
 
     def language_mark(self, text: str) -> str:  # noqa: ARG002 -- for models that have marks
-        """The `>>lang<<` at the beginning of a source text that names its target language.
+        """Return the `>>lang<<` at the start of a source text that names its target language.
 
-        Empty where the model reads no such mark.
+        Empty if the model reads no such mark.
         """
         return ""
 
     def without_marks(self) -> "Tokenizer":
-        """The same, for texts whose target language is chosen already: a mark in them is text."""
+        """Return a tokenizer for texts whose target language is chosen: a mark in them is text."""
         return self
 
     def encode(self, text: str) -> list[int]:
-        """The piece ids of `text`, without bos and eos; none for an empty text."""
+        """Return the piece ids of `text`, without bos and eos; none for an empty text."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The piece ids of each text, in order, computed on all cores.
+        """Return the piece ids of each text, in order, computed on all cores.
 
-        Raises UnreadableText, with the number of the text, for one that cannot be encoded: with a
-        lone surrogate, which is not Unicode text and has no UTF-8 form.
+        Raises UnreadableText, with the number of the text, for one that cannot be encoded because
+        it contains a lone surrogate, which is not Unicode text and has no UTF-8 form.
         """
         return self._encoded(self._backend, texts)
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """The piece ids of texts that continue other text: no space is put before them.
+        """Return the piece ids of texts that continue other text: no space is added before them.
 
-        `encode(a) + encode_rest([b])[0]` decodes to `a + b` for every text `a` that is not
-        empty, and is `encode(a + b)` where no word crosses from one to the other: after the line
-        feed between two lines, say, that begin and end with no space.
+        `encode(a) + encode_rest([b])[0]` decodes to `a + b` for every text `a` that is not empty.
+        It equals `encode(a + b)` if no word crosses the boundary, for example after the line feed
+        between two lines that neither begin nor end with a space.
         """
         return self._encoded(self._without_first_space, texts)
 
     def encode_words(
         self, texts: Sequence[str], words: Sequence[Sequence[tuple[int, int]]]
     ) -> list[tuple[list[int], list[int | None]]]:
-        """The piece ids of each text, and the index in them of each word's first piece.
+        """Return the piece ids of each text, and the index of each word's first piece in them.
 
         Word `(start, end)` is `text[start:end]`; its index is None if it has no piece. Tokenizers
-        that dragoman trains encode each word by itself and skip what is between the words.
+        that dragoman trains encode each word separately and skip the text between words.
         """
         pairs = zip(texts, words, strict=True)
         alone = [text[slice(*place)] for text, places in pairs for place in places]
@@ -138,13 +138,13 @@ class Tokenizer:
         return found
 
     def decode_rest(self, ids: Iterable[int]) -> str:
-        """The text of `ids` that continue others: a space at their beginning stays."""
+        """Return the text of `ids` that continue others; a space at their beginning is kept."""
         text: str = self._without_first_space.decode(self._plain(ids), skip_special_tokens=False)
         return text
 
     @cached_property
     def _without_first_space(self) -> Backend:
-        """The same without the space before the first word: it neither puts nor takes one."""
+        """The same tokenizer, but neither adding nor removing a space before the first word."""
         state = json.loads(self._backend.to_str())
         steps = [{"type": "ByteFallback"}, {"type": "Fuse"}]
         decoder = {"type": "Sequence", "decoders": steps}
@@ -158,21 +158,21 @@ class Tokenizer:
         return encode_or_reject(lambda some: encode(some, add_special_tokens=False), texts)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`; special tokens are skipped.
+        """Return the text of `ids`; special tokens are skipped.
 
-        Bytes that form no UTF-8 (only a model writes such) become U+FFFD, one for each byte.
+        Bytes that are not valid UTF-8 (only a model generates such) become U+FFFD, one per byte.
         """
         text: str = self._backend.decode(self._plain(ids), skip_special_tokens=False)
         return text
 
     def lengths(self, ids: Sequence[int]) -> list[int]:
-        """How many characters, white space aside, each of `ids` adds to `decode(ids)`."""
+        """Return how many characters, except white space, each of `ids` adds to `decode(ids)`."""
         return lengths_of(ids, self.decode, self.decode_rest)
 
     def spans(self, text: str) -> list[Span | None]:
-        """Where each piece of `encode(text)` stands in `text`; a lone byte where its letter does.
+        """Return the span of each piece of `encode(text)` in `text`; a byte has its letter's span.
 
-        None for one without text, and none after it that has some.
+        None for a piece without text, if no later one has any.
         """
         return spans_of(seen_in(text), self.lengths(self.encode(text)))
 
@@ -182,7 +182,7 @@ class Tokenizer:
 
     @cached_property
     def specials(self) -> dict[str, int]:
-        """The ids of all special tokens: the four, and those that its training was asked for."""
+        """The ids of all special tokens: the four, and those requested for its training."""
         vocab = self._backend.get_vocab(with_added_tokens=True)
         return {
             token: id_
@@ -192,12 +192,12 @@ class Tokenizer:
 
     @cached_property
     def reads_leading_space(self) -> bool:
-        """Whether a space before a text is part of it, with ids of its own; not in ours."""
+        """Whether a space before a text is part of it, with its own ids; False for ours."""
         return False
 
     @cached_property
     def cleaned(self) -> tuple[str, ...]:
-        """What loses its spaces in texts that are decoded: nothing in ours."""
+        """The strings that lose their spaces in decoded texts: none for ours."""
         return ()
 
     @property
@@ -207,7 +207,7 @@ class Tokenizer:
         return next(id_ for id_ in count(len(SPECIALS) + len(BYTES)) if id_ not in taken)
 
     def special_id(self, token: str) -> int:
-        """The id of a special token. Raises InputError when the tokenizer has none of that name."""
+        """Return the id of a special token. Raises InputError if the tokenizer does not have it."""
         if token not in self.specials:
             raise InputError(
                 f"The tokenizer has no special token {token}; train it with tokenizer.specials = "
@@ -217,24 +217,24 @@ class Tokenizer:
 
     @cached_property
     def byte_ids(self) -> frozenset[int]:
-        """The ids of the tokens that spell characters which are in no piece; none without these."""
+        """The ids of the byte tokens, which spell characters that are in no piece; may be empty."""
         return frozenset(filter(None, map(self._backend.token_to_id, BYTES)))
 
     def is_byte(self, id_: int) -> bool:
-        """Whether a token may be a part of a character only, and reads with those beside it."""
+        """Return whether a token may be only a part of a character, to read with its neighbours."""
         return self.tokens([id_])[0] in _BYTES
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The pieces as the vocabulary spells them, for display."""
+        """Return the pieces as the vocabulary spells them, for display."""
         return [self._backend.id_to_token(int(id_)) or f"<no piece {id_}>" for id_ in ids]
 
     @cached_property
     def content_hash(self) -> str:
-        """A hash of everything that decides how a text is encoded."""
+        """A hash of everything that determines how a text is encoded."""
         return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
 
     def splits(self) -> "SubwordSplits":
-        """For each piece the pairs of pieces that it can be taken apart into.
+        """Return, for each piece, the pairs of pieces that it can be split into.
 
         BPE: the two pieces whose merge made it. Unigram: any two pieces that concatenate to it.
         """
@@ -258,17 +258,17 @@ class Tokenizer:
         return SubwordSplits.of(triples, vocab_size=self.vocab_size)
 
     def copy_backend(self, *, rest: bool = False) -> Backend:
-        """A copy of the library's tokenizer, to be changed and written elsewhere.
+        """Return a copy of the library's tokenizer, to change it and write it elsewhere.
 
-        With `rest` it is that of `encode_rest` and `decode_rest`.
+        With `rest`, the copy is the one for `encode_rest` and `decode_rest`.
         """
         backend = self._without_first_space if rest else self._backend
         return Backend.from_str(backend.to_str())
 
     def save(self, path: Path, *, rest: bool = False) -> None:
-        """Write the tokenizer to one JSON file, which appears when it is whole.
+        """Write the tokenizer to a JSON file, atomically.
 
-        With `rest` it is that of `encode_rest` and `decode_rest`.
+        With `rest`, write the one for `encode_rest` and `decode_rest`.
         """
         backend = self._without_first_space if rest else self._backend
         try:
@@ -278,7 +278,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """Read what `save` wrote. Raises InputError when there is no such tokenizer."""
+        """Read what `save` wrote. Raises InputError if there is no such tokenizer."""
         try:
             content = read_file(Path(path), LARGEST_JSON).decode()
         except UnicodeDecodeError as error:
@@ -287,7 +287,7 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, content: str, origin: str) -> "Tokenizer":
-        """A tokenizer from the text of its file; `origin` is named when something is wrong."""
+        """Return a tokenizer from the text of its file, which errors call `origin`."""
         try:
             backend = parse(content)
         except BaseException as error:  # the library raises no narrower one
@@ -309,9 +309,9 @@ _SPECIAL = re.compile(r"<\S*[^\W_]\S*>")
 
 
 def is_special(token: str) -> bool:
-    """Whether the token has the form of a special one, `<name>`.
+    """Return whether the token has the form of a special one, `<name>`.
 
-    No piece of a text has it: words part letters and digits from brackets.
+    No piece of a text has it: splitting into words separates letters and digits from brackets.
     """
     return _SPECIAL.fullmatch(token) is not None
 
@@ -324,23 +324,24 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubwordSplits:
-    r"""Subword sampling on ids: each piece is taken apart into two with some probability.
+    r"""Subword sampling on ids: each piece is split into two with some probability.
 
     BPE-dropout (Provilkov et al. 2020, section 3) shows the model several segmentations of the same
     word by skipping merges at random while the text is tokenised. Here the stored segmentation is
     randomised instead: a piece :math:`c = ab` is replaced by :math:`a, b` with probability
-    :math:`p`, then :math:`a` and :math:`b` in turn, until nothing is taken apart any more. The text
-    stays the same and is not needed, and a whole corpus takes a few array operations.
+    :math:`p`, then :math:`a` and :math:`b` in turn, until no more pieces are split. The text stays
+    the same and is not needed, and a whole corpus takes a few array operations.
 
-    The distribution is not that of BPE-dropout (a skipped merge there can give way to another one),
-    but it has its purpose and its limits: p = 0 changes nothing, p = 1 leaves what cannot be split.
+    The distribution is not that of BPE-dropout (there, a skipped merge can give way to another
+    one), but the purpose and the limits are: p = 0 changes nothing, and p = 1 leaves only pieces
+    that cannot be split.
 
     Piece `i` is `left[k]` and `right[k]` concatenated, for each `k` from `first[i]` to
     `first[i + 1] - 1`.
     """
 
     first: npt.NDArray[np.int64]
-    """Where the splits of each piece begin; shape (vocab_size + 1,)."""
+    """The index of each piece's first split; shape (vocab_size + 1,)."""
     left: npt.NDArray[np.int64]
     """The first part of each split."""
     right: npt.NDArray[np.int64]
@@ -348,7 +349,7 @@ class SubwordSplits:
 
     @classmethod
     def of(cls, triples: Iterable[tuple[int, int, int]], vocab_size: int) -> "SubwordSplits":
-        """From triples (piece, its first part, its second part)."""
+        """Create the table from triples (piece, its first part, its second part)."""
         table = np.array(sorted(set(triples)), dtype=np.int64).reshape(-1, 3)
         counts = np.bincount(table[:, 0], minlength=vocab_size)
         first = np.concatenate([[0], np.cumsum(counts)])
@@ -357,11 +358,11 @@ class SubwordSplits:
     def sample(
         self, ids: Ids, offsets: Offsets, *, probability: float, rng: np.random.Generator
     ) -> tuple[Ids, Offsets]:
-        """Take pieces of many texts apart at random.
+        """Split pieces of many texts at random.
 
         `ids` are the pieces of all texts one after another; text `k` is
-        `ids[offsets[k]:offsets[k + 1]]`. Gives the same two arrays of the sampled texts, with
-        the type of `ids`; the arguments are not changed.
+        `ids[offsets[k]:offsets[k + 1]]`. Returns the same two arrays for the sampled texts, with
+        the dtype of `ids`; the arguments are not modified.
         """
         fresh = np.ones(len(ids), dtype=np.bool_)
         while fresh.any():
@@ -377,7 +378,7 @@ class SubwordSplits:
     def _apply(
         self, ids: Ids, offsets: Offsets, at: Offsets, split: Offsets
     ) -> tuple[Ids, Offsets, npt.NDArray[np.bool_]]:
-        """Put both parts of `split` in the place of the pieces `at`, and mark the parts."""
+        """Replace the pieces `at` by both parts of `split`, and mark the parts."""
         lengths = np.ones(len(ids), dtype=np.int64)
         lengths[at] = 2
         out = np.repeat(ids, lengths)

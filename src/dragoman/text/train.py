@@ -2,13 +2,13 @@ r"""Training a tokenizer: which characters, which words, which pieces.
 
 1. Count the characters. The most frequent ones that together make up `character_coverage` of the
    text get a place in the vocabulary, at most half of the places; the others are spelled in bytes.
-2. Cut each text into words. No piece crosses a word's border. A word carries the space before it.
+2. Split each text into words. No piece crosses a word boundary. A word includes the space before.
 3. Learn the pieces: byte-pair encoding (Sennrich et al. 2016, section 3.2: merge the most frequent
    pair, again and again) or a unigram language model (Kudo 2018, section 3.2: drop the pieces that
    the likelihood misses least).
 
-Ids: 0 to 3 the special tokens, 4 to 259 the bytes, then further special tokens if any were asked
-for, then the pieces.
+Ids: 0 to 3 are the special tokens, 4 to 259 the bytes, then any further special tokens, then the
+pieces.
 """
 
 import json
@@ -31,10 +31,10 @@ SMALLEST_VOCAB = 300
 """Special tokens, bytes, and room for some characters."""
 
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\x{30FC}"
-"""Letters of scripts that write no space between words; their runs are left to the model."""
+"""Letters of scripts without spaces between words; the model splits runs of them."""
 
 FULL_WIDTH = r"\x{3001}-\x{303F}\x{FF01}-\x{FF65}"
-"""Chinese and Japanese punctuation, which brings its own space, and full-width forms."""
+"""Chinese and Japanese punctuation, which includes its own space, and full-width forms."""
 
 WORDS = "|".join(
     [
@@ -44,7 +44,7 @@ WORDS = "|".join(
         rf" ?[\p{{N}}&&[^{UNSPACED}]]",  # digits one by one
         rf"[{FULL_WIDTH}]+",
         rf" ?[^\s\p{{L}}\p{{M}}\p{{N}}{UNSPACED}{FULL_WIDTH}]+",  # punctuation, emoji, the rest
-        r"\s+(?!\S)",  # all spaces but the one that belongs to the next word
+        r"\s+(?!\S)",  # all spaces except the one of the next word
         r"\s+",
     ]
 )
@@ -96,8 +96,8 @@ class TokenizerConfig:
 def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     """Train on `texts`, which are read twice and not kept.
 
-    An iterator, which can be read only once, is first put into a list: give an object with an
-    `__iter__` for a corpus that is larger than memory. Raises InputError when there is no text.
+    An iterator, which can be read only once, is first put into a list: pass an object with an
+    `__iter__` for a corpus larger than memory. Raises InputError if there is no text.
     """
     if isinstance(texts, Iterator):
         texts = list(texts)
@@ -127,11 +127,11 @@ def with_specials(tokenizer: Tokenizer, names: Iterable[str]) -> Tokenizer:
 
 
 def choose_alphabet(counts: Counter[str], config: TokenizerConfig) -> list[str]:
-    """The characters that get a place in the vocabulary, most frequent first.
+    """Return the characters that get a place in the vocabulary, most frequent first.
 
-    The fewest whose counts sum to `character_coverage` of the total, at most half of the places
-    that special tokens and bytes leave (all of them, where pieces are characters). The space is
-    always one.
+    These are the fewest whose counts sum to `character_coverage` of the total, at most half of the
+    places that special tokens and bytes leave (all places, if pieces are characters). The space is
+    always included.
     """
     places = config.vocab_size - len(config.first)
     if config.model != "characters":
@@ -148,13 +148,13 @@ def choose_alphabet(counts: Counter[str], config: TokenizerConfig) -> list[str]:
 
 
 def _only(alphabet: list[str], texts: Iterable[str]) -> Iterator[str]:
-    """The texts without the characters that are not in the alphabet."""
+    """Return the texts without the characters outside the alphabet."""
     others = re.compile(f"[^{re.escape(''.join(alphabet))}]+")
     return (others.sub("", text) for text in texts)
 
 
 def _learn(texts: Iterable[str], alphabet: list[str], config: TokenizerConfig) -> dict[str, Any]:
-    """Train with the library; gives its serialised form."""
+    """Train with the library; return the serialised tokenizer."""
     first = list(config.first)
     if config.model != "unigram":
         size = config.vocab_size if config.model == "bpe" else len(first) + len(alphabet)
@@ -176,7 +176,7 @@ def _learn(texts: Iterable[str], alphabet: list[str], config: TokenizerConfig) -
             unk_token="<unk>",  # noqa: S106
             show_progress=False,
         )
-    # One space before the first word, unless it is of a script that writes none.
+    # One space before the first word, unless its script has no spaces.
     backend.normalizer = normalizers.Sequence(
         [
             normalizers.Prepend(" "),
@@ -193,10 +193,10 @@ def _learn(texts: Iterable[str], alphabet: list[str], config: TokenizerConfig) -
 
 
 def _as_plain_entries(state: dict[str, Any], first: int) -> dict[str, Any]:
-    """Make the `first` tokens plain entries of the vocabulary, and the result repeatable.
+    """Make the `first` tokens plain vocabulary entries, and the result reproducible.
 
-    As "added tokens" the library would look for them in every text. As entries they are never
-    found there: the words of `WORDS` part the letters from the brackets.
+    If they were "added tokens", the library would look for them in every text. Entries are never
+    matched there, because `WORDS` separates the letters from the brackets.
     """
     model = state["model"] | {"byte_fallback": True}
     if model["type"] == "Unigram":
@@ -205,10 +205,11 @@ def _as_plain_entries(state: dict[str, Any], first: int) -> dict[str, Any]:
 
 
 def _repeatable(scored: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Unigram pieces and log-probabilities without the trainer's traces of chance.
+    """Return Unigram pieces and log-probabilities without the trainer's randomness.
 
-    It sums in no fixed order (so the last digits go), and puts the characters that pruning left
-    without a probability at the end, in no fixed order, 0.0001 apart (so they get the same).
+    The trainer sums in no fixed order (so the last digits are dropped), and puts the characters
+    that pruning left without a probability at the end, in no fixed order, 0.0001 apart (so they get
+    the same one).
     """
     last = min((score for piece, score in scored if len(piece) > 1), default=0.0)
     rare = math.floor(last) - 1.0

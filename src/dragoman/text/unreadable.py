@@ -1,4 +1,4 @@
-"""Texts that a tokenizer's library cannot encode: an error that names the text."""
+"""The error for a text that a tokenizer's library cannot encode, which names the text."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ class UnreadableText(InputError):  # noqa: N818 -- what it is, as a flag has it
 def encode_or_reject(
     encode: Callable[[Sequence[str]], list[Encoded]], texts: Sequence[str]
 ) -> list[Encoded]:
-    """The texts by `encode`, which may raise anything for one that it cannot encode.
+    """Return `encode(texts)`; `encode` may raise anything for a text that it cannot encode.
 
-    Raises UnreadableText with the number of the first such text, also where the library panics.
+    Raises UnreadableText with the number of the first such text, even if the library panics.
     """
     try:
         return encode(texts)
@@ -42,7 +42,7 @@ def encode_or_reject(
 
 
 def is_library_error(error: BaseException) -> bool:
-    """Whether a library failed: by a panic of Rust too, which is not an Exception."""
+    """Return whether an error is a library's; a panic of Rust, which is not an Exception, too."""
     panic = type(error).__name__ == "PanicException"
     return panic or (isinstance(error, Exception) and not isinstance(error, MemoryError))
 
