@@ -1,4 +1,4 @@
-"""The lines of an input as they arrive: of a file, or of a pipe that may stay open."""
+"""Reading lines as they arrive, from a file or from a pipe that may stay open."""
 
 import io
 import os
@@ -15,38 +15,38 @@ from dragoman.files.reading import decode_lines, longest_line
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 PAUSE = 0.05
-"""Seconds without a line after which the lines of a pipe that have arrived are answered."""
+"""Seconds without a new line after which the lines received from a pipe are processed."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputLines(Iterator[Item]):
-    """The lines of an input, or what is made of them, one after another."""
+    """An iterator over the lines of an input, or over what is made of them."""
 
     lines: Iterator[Item]
     stream: "BinaryIO | Pipe | None" = None
-    """What they are read from."""
+    """The stream that they are read from."""
 
     @classmethod
     def of(cls, stream: BinaryIO, name: str, *, strict: bool = True) -> "InputLines[str]":
-        """The lines of an open file or of standard input; `decode_lines` has the arguments."""
+        """Return the lines of an open file or standard input; arguments as in `decode_lines`."""
         arriving = _arriving(stream)
         lines = decode_lines(cast("BinaryIO", arriving), name, strict=strict)
         return InputLines(lines, arriving)
 
     def __next__(self) -> Item:
-        """Return the next one."""
+        """Return the next item."""
         return next(self.lines)
 
     def through(self, change: Callable[[Iterator[Item]], Iterator[Made]]) -> "InputLines[Made]":
-        """Return what is made of the lines, read from the same stream."""
+        """Return what `change` makes of the lines, read from the same stream."""
         return InputLines(change(self.lines), self.stream)
 
     def pauses(self) -> bool:
-        """Whether no further line arrives for a while; never in a file."""
+        """Return whether no further line arrives for a while; always False for a file."""
         return isinstance(self.stream, Pipe) and self.stream.pauses()
 
     def share(self) -> float | None:
-        """How much of the bytes has been read, up to 1; None for a pipe and a compressed file."""
+        """Return the share of bytes read so far, up to 1; None for a pipe or a compressed file."""
         stream = self.stream
         if stream is None or not _is_raw(stream):
             return None
@@ -55,16 +55,16 @@ class InputLines(Iterator[Item]):
 
 
 class Pipe(io.RawIOBase):
-    """The lines of a pipe or a socket, which tells whether the next one has arrived."""
+    """A pipe or a socket, read by lines, that can tell whether the next line has arrived."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._received = bytearray()
-        self._searched = 0  # so many of these bytes have no line feed
+        self._searched = 0  # so many bytes at the start have no line feed
         self._ended = False
 
     def readline(self, size: int | None = -1) -> bytes:
-        """Return the next line with its end, or its first `size` bytes; wait until it is there."""
+        """Wait for the next line; return it with its end, or its first `size` bytes."""
         most = sys.maxsize if size is None or size < 0 else size
         while not (end := self._line_end()) and not self._ended and len(self._received) < most:
             self._receive(None)
@@ -75,7 +75,7 @@ class Pipe(io.RawIOBase):
         return line
 
     def pauses(self) -> bool:
-        """Wait for the next line, and return whether none has arrived within `PAUSE`."""
+        """Wait for the next line; return whether none arrives within `PAUSE`."""
         deadline, most = monotonic() + PAUSE, longest_line()
         while not self._line_end() and not self._ended and len(self._received) <= most:
             if not self._receive(deadline - monotonic()):
@@ -83,13 +83,13 @@ class Pipe(io.RawIOBase):
         return False
 
     def _line_end(self) -> int:
-        """The place after the first line feed; 0 while there is none."""
+        """Return the index after the first line feed; 0 if there is none yet."""
         end = self._received.find(b"\n", self._searched) + 1
         self._searched = end - 1 if end else len(self._received)
         return end
 
     def _receive(self, seconds: float | None) -> bool:
-        """Read what arrives within this many seconds, and return whether something did."""
+        """Read what arrives within this many seconds; return whether anything did."""
         descriptor = self._stream.fileno()
         if not select([descriptor], [], [], None if seconds is None else max(0.0, seconds))[0]:
             return False
@@ -100,7 +100,7 @@ class Pipe(io.RawIOBase):
 
 
 def _arriving(stream: BinaryIO) -> BinaryIO | Pipe:
-    """A pipe or a socket as a `Pipe`, any other stream as it is."""
+    """Return a pipe or a socket as a `Pipe`, any other stream unchanged."""
     if sys.platform == "win32" or not _is_raw(stream):
         return stream
     mode = os.fstat(stream.fileno()).st_mode
@@ -109,5 +109,5 @@ def _arriving(stream: BinaryIO) -> BinaryIO | Pipe:
 
 
 def _is_raw(stream: object) -> bool:
-    """Whether a stream reads a descriptor as it is, without decompressing."""
+    """Return whether a stream reads a descriptor directly, without decompressing."""
     return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)

@@ -1,4 +1,4 @@
-"""Files that are not lines of text: their kind, by name and by how they begin."""
+"""Recognising files that are not lines of text, by their name and by their beginning."""
 
 import os
 import re
@@ -60,14 +60,14 @@ TRANSLATED = {
     "a page with front matter": "markdown",
     TEMPLATE: "html",
 }
-"""Formats of documents that `translate` reads, by the kind."""
+"""Formats of documents that `translate` reads, by kind."""
 
 BEGINNING = 30
-"""Lines by which a kind is recognised: a catalogue begins with comments."""
+"""Number of lines used to recognise a kind: a catalogue begins with comments."""
 
 
 def kind_of_name(path: Path) -> str | None:
-    """The kind of a document by the ending of its name, before that of a compressed file."""
+    """Return a document's kind by the suffix of its name, without that of compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     while suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -75,18 +75,17 @@ def kind_of_name(path: Path) -> str | None:
 
 
 def kind_of_beginning(text: str) -> str | None:
-    """The kind of a document that begins with this text; None for lines of text."""
+    """Return the kind of a document that begins with this text; None for lines of text."""
     return next((kind for kind, look in _LOOKS if look.match(text.lstrip("\ufeff \t\n"))), None)
 
 
 def lines_of_text(
     file: str | None, lines: Iterator[str], formats: Mapping[str, str] = TRANSLATED
 ) -> Iterator[str]:
-    """The lines of a file, of a text or, with None, of standard input.
+    """Return the lines of a file, of a text or, with None, of standard input.
 
-    `formats` are those of documents that are translated, by the kind, for messages. Raises
-    InputError for a file with the name of a document, and at the line by which they are known to be
-    one.
+    `formats` are those of documents that are translated, by kind, for messages. Raises InputError
+    for a file with the name of a document, and at the line that shows that the input is one.
     """
     is_file = file is not None and os.path.isfile(file)  # noqa: PTH113 -- no long text raises
     if is_file and (kind := kind_of_name(Path(file or ""))):
@@ -97,7 +96,7 @@ def lines_of_text(
 def reject_document(path: Path) -> None:
     """Raise InputError for a document, by the name of the file and its first lines.
 
-    A pipe, which can be read only once, is not looked at.
+    A pipe is not checked, because it can be read only once.
     """
     if path.is_file():
         deque(islice(lines_of_text(str(path), read_lines(path), {}), BEGINNING), maxlen=0)

@@ -1,7 +1,7 @@
-"""Which encoding bytes are in that are not UTF-8: what each reads, and how plausible that is.
+"""Guessing the encoding of bytes that are not UTF-8, by how plausible each one's text is.
 
-A reading is the more plausible the less its characters surprise, in natural logarithms of rough
-frequencies: all readings are of the same bytes, so that their sums can be compared.
+The less surprising its characters, the more plausible a reading. Surprise is in natural logarithms
+of rough frequencies. All readings are of the same bytes, so their sums can be compared.
 """
 
 import re
@@ -12,20 +12,20 @@ from functools import partial
 from dragoman.errors import InputError
 
 SHOWN = 12
-"""Characters that a message shows on each side of the first one that is not UTF-8."""
+"""Number of characters shown in a message on each side of the first one that is not UTF-8."""
 
 _ASCII, _USUAL, _ORDINARY, _RARE = 3, 6, 9, 14
-"""Surprise of characters of ASCII and, in the scripts of East Asia, of those that half of a text
-consists of, of those that the standard of an encoding lists first, and of others."""
+"""Surprise of ASCII characters and, in East Asian scripts, of those that make up half of a text, of
+those that the standard of an encoding lists first, and of all others."""
 _AMONG_LATIN = 5
-"""More of it for one that touches a Latin letter and no other of its script."""
+"""Additional surprise of a character that touches a Latin letter and no other of its script."""
 _IN_PLACE, _SIGN, _OUT_OF_PLACE = 5, 8, 10
-"""Surprise of letters and usual signs of an alphabet, of other signs, and of letters that stand
-where words do not have them."""
+"""Surprise of an alphabet's letters and usual signs, of other signs, and of letters where words do
+not have them."""
 _SELDOM = 10
-"""Surprise of a file in Greek, Hebrew or Thai, of which there are fewer."""
+"""Surprise of a file in Greek, Hebrew or Thai, which are rarer."""
 _PLAUSIBLE = 7
-"""Surprise for each byte beyond ASCII that no plausible reading reaches."""
+"""Surprise per non-ASCII byte from which a reading is not plausible."""
 
 _LETTERS = "À-ÖØ-öø-ÿŠšŽžŒœŸ"
 _WESTERN = re.compile(
@@ -34,7 +34,7 @@ _WESTERN = re.compile(
     r"|(?<![^\0-\x7f«»“‘„\xa0])[àáâåäæèéêíìòóôöøùúÀÁÅÈÉÊÍÓÔÖØÚ](?![^\0-\x7f«»”’\xa0])"
     r"|[’‘“”„‚«»‹›–—…•€£§°©®™¿¡½¼¾ºª²³µ±×÷·†‡¶¥¢‰¬¦¤ƒˆ˜´¨¸¯\xa0\xad]"
 )
-"""Letters as words of Western Europe have them, one or two among those of ASCII, and signs."""
+"""Letters as in Western European words, one or two among ASCII letters, and signs."""
 _NOT_WESTERN = re.compile("(?![ŒœŠšŽž])[Ā-ž]")
 _VOWEL = "aeiouyáéíóúýěůőűąęăâîäöüôāēīūėįų"
 _CENTRAL = re.compile(
@@ -47,8 +47,8 @@ _BALTIC = re.compile(
     rf"č(?=[{_VOWEL.replace('o', '')}])|(?<![^\W_])š(?=[{_VOWEL}])|ē(?=[bdfgjklmnprstvz])",
     re.IGNORECASE,
 )
-"""Letters of Central Europe and of the Baltic where no word has those of Western Europe that are
-written as they are: é stands there, but è (č) before no vowel, and no word begins with ð (š)."""
+"""Central European and Baltic letters in places where no word has the Western European letters of
+the same bytes: é occurs there, but è (č) not before a vowel, and no word begins with ð (š)."""
 _FREQUENT = re.compile(  # seven letters of ten
     "(?<=[а-яёА-ЯЁ])[оеаинтсрвл](?![A-Za-z])|(?<![A-Za-z])[оеаинтсрвл](?=[а-яё])"
 )
@@ -56,30 +56,30 @@ _CYRILLIC = re.compile(
     "(?<![а-яёіїєґўA-Za-z])[А-ЯЁІЇЄ](?![A-Za-z])|(?<=[А-ЯЁ])[А-ЯЁ]+(?![а-яё])"
     "|(?<![A-Za-z])[а-яёіїєґў](?![A-Za-z])|[’‘“”„«»–—…№€°§\xa0]"
 )
-"""The same of Cyrillic: letters small but at the beginnings of words, and none among Latin ones."""
+"""The same for Cyrillic: lower case except at the beginning of words, and not among Latin ones."""
 _CYRILLIC_WORD, _LATIN = re.compile("[а-яёіїєґўА-ЯЁІЇЄ]{2}"), re.compile("[A-Za-z]")
 _GREEK_FREQUENT = re.compile("(?<=[Α-ώ])[αοιετνησςρ](?![A-Za-z])|(?<![A-Za-z])[αοιετνησρ](?=[α-ώ])")
 _GREEK = re.compile(
     "(?<![Ά-ώA-Za-z])[Ά-Ϋ](?![A-Za-z])|(?<=[Α-Ϋ])[Α-Ϋ]+(?![ά-ώ])|(?<=[Ά-ώ])ς(?![Ά-ώA-Za-z])"
     "|(?<![A-Za-z])[ά-ία-ρτ-ωό-ώ](?![A-Za-z])|(?<![A-Za-z])σ(?=[ά-ώ])|[’‘“”„«»–—…€°§·\xa0]"
 )
-"""Of Greek, where ς ends words and σ does not, and no letter has a diaeresis."""
+"""The same for Greek, where ς ends words and σ does not, and no letter has a diaeresis."""
 _HEBREW_FREQUENT = re.compile(
     "(?<=[א-ת])[יוהלארבתשמ](?![A-Za-z])|(?<![A-Za-z])[יוהלארבתשמ](?=[א-ת])"
 )
 _HEBREW = re.compile(
     "(?<=[א-ת])[םןץףך](?![א-תA-Za-z])|(?<![A-Za-z])[א-יכלמנ-עפצ-ת](?![A-Za-z])|[’‘“”„–—…₪°§\xa0]"
 )
-"""Of Hebrew, where five letters only end words."""
+"""The same for Hebrew, where five letters only end words."""
 _THAI_FREQUENT = re.compile("[านรอกเงมยวลดทตสหัี่้](?=[ก-๛])|(?<=[ก-๛])[านรอกงมยวลดทตสหัี่้]")
 _THAI = re.compile(
     "[ก-ฮๆฯ๐-๙]|(?<=[ก-ฮ])[ัิ-ฺ็-๎]|(?<=[ัิ-ู])[็-๎]|(?<=[ก-ฮัิ-ู็-๎า])[ะาำ]|[เ-ไ](?=[ก-ฮ])|[’‘“”–—…\xa0]"
 )
-"""Of Thai, where vowels and tones stand beside consonants."""
+"""The same for Thai, where vowels and tones are next to consonants."""
 _GREEK_WORD, _HEBREW_WORD = re.compile("[Ά-ώ]{2}"), re.compile("[א-ת]{2}")
 _THAI_WORD = re.compile("[ก-๛]{2}")
 _LONE = re.compile(r"(?<=[A-Za-z])[^\0-\x7f](?![^\0-\x7f])|(?<![^\0-\x7f])[^\0-\x7f](?=[A-Za-z])")
-"""A character between Latin letters, as two accented ones look that are read as one."""
+"""A character between Latin letters, such as two accented ones that are read as one."""
 _HAN = (
     "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之"
     "年过发后作里用道行所然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样"
@@ -95,9 +95,10 @@ _POINTS = "，。、！？：；“”‘’（）《》〈〉「」『』【】
 
 
 def not_utf8(place: str, line: bytes, start: int, others: bytes = b"") -> InputError:
-    """That a line is not UTF-8 at `start`, with what each encoding reads there, likeliest first.
+    """Return the error for a line that is not UTF-8 at `start`, with the likeliest encodings first.
 
-    `others` are other lines of the file, which may tell more of its encoding.
+    The error shows what each encoding reads there. `others` are other lines of the file, which may
+    tell more about its encoding.
     """
     return InputError(
         f"{place} is not UTF-8: byte 0x{line[start]:02x} at position {start + 1}; "
@@ -106,13 +107,13 @@ def not_utf8(place: str, line: bytes, start: int, others: bytes = b"") -> InputE
 
 
 def likeliest(data: bytes) -> str | None:
-    """The encoding in which these bytes are the most plausible text; None if in none they are."""
+    """Return the encoding that reads these bytes most plausibly; None if none is plausible."""
     found = next(iter(_readings(data)), None)
     return found if found and _is_plausible(data, found) else None
 
 
 def _conversion(line: bytes, start: int, others: bytes) -> str:
-    """How to convert a file: each encoding that reads a line of it, with what it reads there.
+    """Say how to convert a file: each encoding that can read a line of it, with what it reads.
 
     The line is read in full, and shown around `start`, the first byte that is not UTF-8.
     """
@@ -136,7 +137,7 @@ def _conversion(line: bytes, start: int, others: bytes) -> str:
 
 
 def _readings(data: bytes) -> dict[str, str]:
-    """What each encoding reads that can read all of the bytes, the most plausible first."""
+    """Return the text by each encoding that can read all of the bytes, most plausible first."""
     found = list[tuple[int, str, str]]()
     for encoding, surprise in ENCODINGS.items():
         try:
@@ -158,17 +159,17 @@ def _in_ascii(text: str) -> int:
 
 
 def _beyond(text: str) -> Counter[str]:
-    """How often each character beyond ASCII occurs."""
+    """Count each non-ASCII character."""
     return Counter({each: n for each, n in Counter(text).items() if not each.isascii()})
 
 
 def _western(text: str) -> int:
-    """The surprise of what is not ASCII, read as an alphabet of Western Europe."""
+    """Return the surprise of non-ASCII characters, read as a Western European alphabet."""
     return _of_alphabet(_WESTERN.sub("", text)) + _IN_PLACE * _matched(_WESTERN, text)
 
 
 def _latin(frequent: re.Pattern[str], text: str) -> int:
-    """The same, as another Latin alphabet, of which some letters are `frequent` where they are."""
+    """The same for another Latin alphabet, with letters that are `frequent` in their places."""
     as_western = _western(_NOT_WESTERN.sub("ñ", text))
     often = _matched(frequent, text)
     return as_western + len(_NOT_WESTERN.findall(text)) - (_IN_PLACE + 1 - _ASCII) * often
@@ -177,7 +178,7 @@ def _latin(frequent: re.Pattern[str], text: str) -> int:
 def _lettered(
     word: re.Pattern[str], in_place: re.Pattern[str], frequent: re.Pattern[str], text: str
 ) -> int:
-    """The same, as another alphabet, of which a Latin text has whole words."""
+    """The same for another alphabet, of which a Latin text contains whole words."""
     if not word.search(text) and _LATIN.search(text):
         return _RARE * sum(_beyond(text).values())
     often = _matched(frequent, text)
@@ -196,14 +197,14 @@ def _matched(pattern: re.Pattern[str], text: str) -> int:
 
 
 def _of_alphabet(text: str) -> int:
-    """The surprise of letters and signs that are not where words have them."""
+    """Return the surprise of letters and signs that are not where words have them."""
     return sum(
         n * (_OUT_OF_PLACE if each.isalpha() else _SIGN) for each, n in _beyond(text).items()
     )
 
 
 def _eastern(encoding: str, first: range, usual: str, text: str) -> int:
-    """The same, as characters of two bytes: `usual` ones, and those with such a `first` byte."""
+    """The same for two-byte characters: `usual` ones, and those with such a `first` byte."""
     surprise = _AMONG_LATIN * len(_LONE.findall(text))
     for each, count in _beyond(text).items():
         if each in usual or each in _POINTS or "！" <= each <= "～":
@@ -230,5 +231,5 @@ ENCODINGS: dict[str, Callable[[str], int]] = {
     "euc-jp": partial(_eastern, "euc-jp", range(0xB0, 0xD0), _KANA),
     "euc-kr": partial(_eastern, "euc-kr", range(0xB0, 0xC9), _HANGUL),
 }
-"""What files are written in beside UTF-8, by names that Python and iconv share, and what tells how
-surprising a reading in each is. Of two that surprise as much, the first is taken."""
+"""The encodings of files other than UTF-8, by names that Python and iconv share, and the function
+that computes the surprise of a reading. Ties go to the first."""

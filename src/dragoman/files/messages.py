@@ -1,4 +1,4 @@
-"""Catalogues of gettext (PO): messages, and where each of their texts is in the file."""
+"""Gettext catalogues (PO): the messages, and where each of their texts is in the file."""
 
 import re
 from collections.abc import Iterator
@@ -19,32 +19,32 @@ class MessageText:
 
     value: str
     start: int
-    """Where its keyword begins, in characters of the file."""
+    """Start of its keyword, in characters of the file."""
     end: int
-    """Where its last line ends, without the line end."""
+    """End of its last line, without the line end."""
 
 
 @dataclass(slots=True)
 class Message:
-    """A message: its texts by their keywords."""
+    """A message, with its texts by keyword."""
 
     line: int
     flags_start: int | None = None
-    """Where the comments begin that say that it is fuzzy, and what it was."""
+    """Start of the comments that say that it is fuzzy, and what it was."""
     is_fuzzy: bool = False
     texts: dict[str, MessageText] = field(default_factory=dict)
 
 
 def escape_message(text: str) -> str:
-    """A text as it is written between quotes."""
+    """Return a text as written between quotes."""
     return text.translate(_ESCAPES)
 
 
 def read_messages(text: str, name: str) -> Iterator[Message]:
-    """The messages of a catalogue, the header too, without the obsolete ones (`#~`).
+    """Yield the messages of a catalogue, with the header, without the obsolete ones (`#~`).
 
-    Raises InputError, with the line, for what is neither a message nor a comment, and for a keyword
-    that a message has twice.
+    Raises InputError, with the line, for what is neither a message nor a comment, and for a
+    duplicate keyword in a message.
     """
     message, place, line = Message(1), 0, 1
     while place < len(text):
@@ -71,7 +71,7 @@ def read_messages(text: str, name: str) -> Iterator[Message]:
 
 
 def _read_text(text: str, keyword: re.Match[str]) -> tuple[MessageText, int]:
-    """A text in quotes, over any number of lines, and where the next line begins."""
+    """Return a quoted text, on any number of lines, and the start of the next line."""
     place, end = keyword.start(), keyword.end()
     rows = list[str]()
     while row := _QUOTED.match(text, place if rows else end):

@@ -1,11 +1,11 @@
-r"""Lines of a text file, plain or compressed; errors name the file and the line.
+r"""Reading the lines of a text file, plain or compressed; errors name the file and the line.
 
-A line ends with "\n" and nothing else: the other characters that `str.splitlines` cuts at
-(U+2028, U+0085, form feeds) occur inside real sentences, and two files of pairs cut differently
-are no longer parallel. A "\r" before the "\n" and a byte order mark at the start are dropped.
+Only "\n" ends a line: the other characters at which `str.splitlines` splits (U+2028, U+0085, form
+feeds) occur inside real sentences, and two files of pairs that are split differently are no longer
+parallel. A "\r" before the "\n" and a byte order mark at the start are dropped.
 
-A line has at most 16 MiB (`LONGEST_LINE`), or as many bytes as the environment variable
-`DRAGOMAN_MAX_LINE_BYTES` says; reading never holds more of a file, however it is compressed.
+A line has at most 16 MiB (`LONGEST_LINE`), or the number of bytes in the environment variable
+`DRAGOMAN_MAX_LINE_BYTES`; no more of a file is ever in memory, however it is compressed.
 """
 
 import bz2
@@ -28,22 +28,22 @@ from dragoman.errors import InputError
 from dragoman.files.encodings import not_utf8
 
 LONGEST_LINE = 1 << 24
-"""Default maximum of bytes of a line, its end included."""
+"""Default maximum bytes of a line, including its end."""
 
 LARGEST_FILE = 1 << 28
-"""Default maximum of bytes of a file that is read at once."""
+"""Default maximum bytes of a file that is read at once."""
 
 LARGEST_JSON = 1 << 26
-"""Maximum of bytes of a file with a JSON object: twice the largest published vocabulary. In memory
-an object takes up to 25 times the bytes of its file."""
+"""Maximum bytes of a file with a JSON object: twice the largest published vocabulary. In memory an
+object takes up to 25 times the bytes of its file."""
 
 POINTER = b"version https://git-lfs"
-"""How a pointer file of git-lfs begins."""
+"""The beginning of a git-lfs pointer file."""
 
 FIRST_LINES = 64
-"""Lines that tell a file in another encoding from one with damaged lines: as many as are read
-before the first answer. It is in another if at least `FEWEST` of them are not UTF-8, and more than
-those that are UTF-8 beyond ASCII."""
+"""Number of lines that distinguish a file in another encoding from one with damaged lines: as many
+as are read before the first answer. The encoding is another one if at least `FEWEST` of them are
+not UTF-8, and more than the number of those that are UTF-8 but not ASCII."""
 FEWEST = 3
 
 DOCUMENTS = {
@@ -52,15 +52,15 @@ DOCUMENTS = {
     b"{\\rtf": "a document (rtf)",
     b"%PDF-": "a PDF",
 }
-"""What begins with these bytes."""
+"""Kinds of files, by their first bytes."""
 
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[io.BufferedReader]:
     """Open a regular file for reading.
 
-    Opens without waiting, so that a named pipe or a device in a folder from elsewhere cannot hang
-    the reader. Raises InputError for these, and for a file that is missing or unreadable.
+    Opens without blocking, so that a named pipe or a device in an untrusted folder cannot hang the
+    reader. Raises InputError for these, and for a file that is missing or unreadable.
     """
     try:
         with open(path, "rb", opener=_open_at_once) as stream:
@@ -78,9 +78,9 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
-    """The bytes of a regular file of at most `most` bytes.
+    """Return the bytes of a regular file of at most `most` bytes.
 
-    Raises InputError for a larger one, and as `open_regular` does.
+    Raises InputError for a larger file, and as `open_regular` does.
     """
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -90,9 +90,9 @@ def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file of a model folder.
+    """Return the JSON object in a file of a model folder.
 
-    Raises InputError for anything else, for a pointer of git-lfs, and as `read_file` does.
+    Raises InputError for anything else, for a git-lfs pointer, and as `read_file` does.
     """
     text = read_file(path, LARGEST_JSON)
     if text.startswith(POINTER):
@@ -111,13 +111,13 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def is_pointer(path: Path) -> bool:
-    """Whether a file is a pointer of git-lfs."""
+    """Return whether a file is a git-lfs pointer."""
     with open_regular(path) as stream:
         return stream.read(len(POINTER)) == POINTER
 
 
 def pointer(path: Path) -> str:
-    """What to do with a pointer of git-lfs."""
+    """Say what to do with a git-lfs pointer."""
     return (
         f"{path} is a pointer of git-lfs in place of the file; fetch it with git lfs pull in "
         f"{path.parent}."
@@ -125,12 +125,12 @@ def pointer(path: Path) -> str:
 
 
 def read_own(path: Path, most: int = LARGEST_FILE) -> bytes:
-    """The bytes of a file that belongs to its folder, to be copied out of it.
+    """Return the bytes of a file that belongs to its folder, to copy it elsewhere.
 
-    A link is followed to a file of the same folder, or to the `blobs` of the cache of
-    huggingface_hub in which the folder is a snapshot or a part of one. Raises InputError for a link
-    to elsewhere: a folder could have any file of this machine copied into a model that is then
-    published. Raises InputError as `read_file` does.
+    A link may point to a file in the same folder, or to the `blobs` of the huggingface_hub cache if
+    the folder is a snapshot there or a part of one. Raises InputError for any other link: through
+    it, any file of this machine could get into a model that is then published. Raises InputError as
+    `read_file` does.
     """
     folder, target = path.parent.resolve(), path.resolve()
     cache = next((each.parent for each in folder.parents[:2] if each.name == "snapshots"), None)
@@ -140,16 +140,16 @@ def read_own(path: Path, most: int = LARGEST_FILE) -> bytes:
 
 
 def read_lines(path: Path, *, strict: bool = True) -> Iterator[str]:
-    """The lines of the file, without their ends, one after another.
+    """Yield the lines of a file, without their ends.
 
-    What is `COMPRESSED` is decompressed on the way. Raises InputError for a file that is missing,
+    `COMPRESSED` files are decompressed while reading. Raises InputError for a file that is missing,
     empty, damaged or not UTF-8, or has too long a line; `strict` as in `decode_lines`.
     """
     return (line.removesuffix("\n") for line in read_text(path, strict=strict))
 
 
 def read_text(path: Path, *, strict: bool = True) -> Iterator[str]:
-    """The text of a file in lines that keep their ends, each one line feed.
+    """Yield the lines of a file with their ends, each a single line feed.
 
     Raises InputError as `read_lines` does.
     """
@@ -164,17 +164,17 @@ def read_text(path: Path, *, strict: bool = True) -> Iterator[str]:
 
 
 def decode_lines(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[str]:
-    """The lines of an open file or of standard input, which messages call `name`; may be none.
+    """Yield the lines, if any, of an open file or standard input, which messages call `name`.
 
-    Unless `strict`, a line that is not UTF-8 is returned with a lone surrogate for each wrong byte,
-    which no tokenizer encodes, so that it is flagged and its neighbours are answered. A file in
-    another encoding is refused all the same: `FIRST_LINES` tell it, or that no line is UTF-8.
+    Unless `strict`, a line that is not UTF-8 is returned with a lone surrogate for each wrong byte.
+    No tokenizer encodes these, so the line is flagged and its neighbours are answered. A file in
+    another encoding is still rejected, by `FIRST_LINES` or because no line is UTF-8.
     """
     return (line.removesuffix("\n") for line in _decoded(stream, name, strict=strict))
 
 
 def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[str]:
-    """Each line with its end, which the last one may lack."""
+    """Yield each line with its end, which the last one may lack."""
     first: InputError | None = None
     wrong = right = not_ascii = 0
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
@@ -198,7 +198,7 @@ def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[st
 
 
 def _reject_other_kinds(start: bytes, name: str) -> None:
-    """Raise InputError if the first line is that of a document, or is UTF-16 or UTF-32."""
+    """Raise InputError if the first line is of a document, or in UTF-16 or UTF-32."""
     for signature, kind in DOCUMENTS.items():
         if start.startswith(signature):
             how = ", a table as CSV or TSV" * ("xls" in kind) + ", or unzip it" * ("zip" in kind)
@@ -206,7 +206,7 @@ def _reject_other_kinds(start: bytes, name: str) -> None:
     is_wide = start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
     if is_wide or start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
         is_marked, kind = is_wide or start[0] > 0x7F, "UTF-32" if is_wide else "UTF-16"
-        order = "" if is_marked else "BE" if start[0] == 0 else "LE"  # a mark tells it
+        order = "" if is_marked else "BE" if start[0] == 0 else "LE"  # a byte order mark tells
         raise InputError(
             f"{name} is {kind}; save it as UTF-8 in an editor, or convert it: "
             f"iconv -f {kind}{order} -t UTF-8 OLD > NEW."
@@ -214,7 +214,7 @@ def _reject_other_kinds(start: bytes, name: str) -> None:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open for reading, decompressed by the ending of the name."""
+    """Open a file for reading, and decompress it according to its suffix."""
     if not path.exists():
         raise InputError(f"There is no file {path}.")
     if path.is_dir():
@@ -227,13 +227,13 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def reject_pipe(path: Path) -> None:
-    """Raise InputError for what can be read only once."""
+    """Raise InputError for a pipe, which can be read only once."""
     if path.is_fifo():
         raise InputError(f"{path} is a pipe, and a run may have to read it again; give a file.")
 
 
 def longest_line() -> int:
-    """Maximum bytes of a line, its end included. Raises InputError if the setting is no integer."""
+    """Return the maximum bytes of a line with its end. Raises InputError for an invalid setting."""
     given = os.environ.get("DRAGOMAN_MAX_LINE_BYTES", str(LONGEST_LINE))
     if not given.isdecimal() or int(given) < 1:
         raise InputError(
@@ -243,7 +243,7 @@ def longest_line() -> int:
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """The lines as bytes, with decompression errors as InputError."""
+    """Yield the lines as bytes; decompression errors become InputError."""
     most, number = longest_line(), 0
     with _damage_told(name):
         while raw := stream.readline(most + 1):
@@ -257,7 +257,7 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, decompressed. Raises InputError for one that is missing or damaged."""
+    """Yield the decompressed bytes of a file. Raises InputError if it is missing or damaged."""
     with open_bytes(path) as stream, _damage_told(str(path)):
         while chunk := stream.read(1 << 16):
             yield chunk
@@ -265,7 +265,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def _damage_told(name: str) -> Iterator[None]:
-    """Raise InputError where a file cannot be read or decompressed."""
+    """Raise InputError if a file cannot be read or decompressed."""
     try:
         yield
     except EOFError:
@@ -273,16 +273,16 @@ def _damage_told(name: str) -> Iterator[None]:
             f"{name} is cut short: the compressed file ends before its data does; copy it again."
         ) from None
     except (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError) as error:
-        why = getattr(error, "strerror", None)  # which gzip and bz2 do not give
+        why = getattr(error, "strerror", None)  # not set by gzip and bz2
         told = "is damaged or not compressed as its name says" if why is None else "cannot be read"
         raise InputError(f"{name} {told}: {why or error}.") from error
 
 
 class _ZstdFile(io.RawIOBase):
-    """A Zstandard file read as one stream of bytes, over any number of frames.
+    """A Zstandard file as one stream of bytes, across any number of frames.
 
-    The library's own reader takes a file that was cut short for a complete one; this one raises
-    EOFError, as gzip and lzma do.
+    The library's own reader accepts a truncated file as complete; this one raises EOFError, as gzip
+    and lzma do.
     """
 
     def __init__(self, path: Path) -> None:
@@ -296,7 +296,7 @@ class _ZstdFile(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._ready:
-            packed = self._frame.unused_data or self._file.read(256)  # which may hold 8 MiB
+            packed = self._frame.unused_data or self._file.read(256)  # may decompress to 8 MiB
             if not packed:
                 if self._started and not self._frame.eof:
                     raise EOFError
@@ -320,4 +320,4 @@ COMPRESSED: Mapping[str, Callable[[Path], io.BufferedIOBase]] = {
     ".xz": lzma.LZMAFile,
     ".zst": lambda path: io.BufferedReader(_ZstdFile(path), 1 << 17),
 }
-"""Suffixes of compressed files, and what opens them for reading."""
+"""Suffixes of compressed files, and the functions that open them for reading."""

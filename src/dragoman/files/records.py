@@ -1,4 +1,4 @@
-"""Rows of tables and JSON lines; errors name the file and the line."""
+"""Reading rows of tables and JSON lines; errors name the file and the line."""
 
 import csv
 import json
@@ -12,16 +12,16 @@ from dragoman.files.reading import longest_line, read_lines, read_text
 
 TAB = "\t"
 ROWS = 50
-"""Lines of a CSV that tell its separator."""
+"""Number of lines of a CSV that determine its separator."""
 _NAMED = re.compile(r"\"?sep=([,;])\"?\s*", re.IGNORECASE)
 _QUOTED = re.compile('"[^"]*("|$)')
 _UNCLOSED = "a quote is opened and not closed; close it, or save the table as TSV, without quotes"
 
 
 def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[str], str]]:
-    """The rows of a table: CSV by its name, or else TSV, which has no quotes.
+    """Yield the rows of a table: CSV if the name says so, else TSV, which has no quotes.
 
-    Of each the line where it begins, its cells, and how it is written, without the last line end.
+    Each row is the number of its first line, its cells, and its raw text without the last line end.
     Raises InputError as `read_lines` does, and for CSV that cannot be read.
     """
     separator = separator_of(path)
@@ -30,13 +30,13 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
             yield number, line.split(TAB), line
         return
     number, taken = 1, list[str]()  # the lines of a row
-    most = max(longest_line(), csv.field_size_limit())  # which holds for the whole process
+    most = max(longest_line(), csv.field_size_limit())  # global for the whole process
     csv.field_size_limit(most)
 
     def lines() -> Iterator[str]:
         for line in read_text(path, strict=strict):
             taken.append(line)
-            if number > 1 or not names_separator(line):  # which then begins the first row
+            if number > 1 or not names_separator(line):  # such a line is a part of the first row
                 yield line
         if taken:  # a row asks for another line only within quotes
             raise InputError(f"{path} line {number}: {_UNCLOSED}.")
@@ -56,24 +56,24 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
 
 
 def names_separator(line: str) -> re.Match[str] | None:
-    """The separator that the first line of a CSV names for Excel, if it is such a line."""
+    """Match the separator that the first line of a CSV names for Excel, if it does."""
     return _NAMED.fullmatch(line.removeprefix("\ufeff"))
 
 
 def separator_of(path: Path) -> str:
-    """What is between the cells of a table: `TAB` unless its name is of CSV, which has quotes."""
+    """Return the separator of a table: `TAB` unless its name is that of a CSV, which has quotes."""
     if ".csv" not in map(str.lower, path.suffixes):
         return TAB
     return separator_in(read_text(path, strict=False))
 
 
 def separator_in(lines: Iterable[str]) -> str:
-    """What is between the cells of a CSV: a comma, or a semicolon, as Excel writes it where the
-    comma is in numbers.
+    """Return the separator of a CSV: a comma, or a semicolon, which Excel writes where numbers
+    contain commas.
 
-    It is the one that the first line names. It is a semicolon where the first row has those, and no
-    comma outside quotes, or where the first rows all have as many, and commas would make more
-    columns, or not as many in each.
+    A separator that the first line names is used. Otherwise it is a semicolon if the first row has
+    semicolons and no comma outside quotes, or if the first rows all have the same number of them,
+    and commas would give more columns, or a different number in each.
     """
     first = "\n".join(line.removesuffix("\n") for line in islice(lines, ROWS))
     if named := names_separator(first.partition("\n")[0]):
@@ -87,7 +87,7 @@ def separator_in(lines: Iterable[str]) -> str:
 
 
 def read_records(path: Path) -> Iterator[tuple[str, object, str]]:
-    """Each line's place, as messages call it, what it holds, and the line."""
+    """Yield each line's place, as named in messages, its JSON value, and the line."""
     for number, line in enumerate(read_lines(path), start=1):
         place = f"{path} line {number}"
         try:
@@ -102,7 +102,7 @@ def read_records(path: Path) -> Iterator[tuple[str, object, str]]:
 
 
 def value_at(record: object, key: str, place: str, settings: str) -> object:
-    """The value at a dotted key; `settings` are those that choose the key."""
+    """Return the value at a dotted key; `settings` are the settings that choose the key."""
     value = record
     for part in key.split("."):
         if not isinstance(value, dict) or part not in value:
@@ -113,7 +113,7 @@ def value_at(record: object, key: str, place: str, settings: str) -> object:
 
 
 def text_at(record: object, key: str, place: str, settings: str) -> str:
-    """The text at a dotted key."""
+    """Return the text at a dotted key."""
     value = value_at(record, key, place, settings)
     if not isinstance(value, str):
         raise InputError(f"{place}: the value of {key!r} is not a string.")

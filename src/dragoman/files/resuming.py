@@ -1,4 +1,4 @@
-"""The file that a command writes: checked before it begins, and continued after an interruption."""
+"""A command's output file: checked before the command begins, continued after an interruption."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from dragoman.files.writing import (
 
 T = TypeVar("T")
 Write = Callable[[str], None]
-"""Writes one result, line or piece of text."""
+"""Writes one result: a line or a piece of text."""
 Starts = Callable[[bytes, bytes], bool]
 """Whether the second of two lines starts another result."""
 
@@ -35,7 +35,7 @@ def check_writable(output: Path, to_read: Iterable[Path | str | None], option: s
 
     Raises InputError if it is one of the files to read, which would be lost (None means standard
     input, a string is a text), a folder, in a folder that does not exist, read-only, or named like
-    a compressed file, which it will not be.
+    a compressed file, because the output is not compressed.
     """
     try:
         wrong = _wrong_output(output, to_read)
@@ -51,7 +51,7 @@ def check_writable(output: Path, to_read: Iterable[Path | str | None], option: s
 
 
 def _wrong_output(output: Path, to_read: Iterable[Path | str | None]) -> str | None:
-    """Why the file cannot be an output, if it cannot."""
+    """Return why the file cannot be an output, or None if it can."""
     if output.is_dir():
         return f"Cannot write {output}: it is a folder"
     if not output.parent.is_dir():
@@ -72,10 +72,10 @@ def check_new(output: Path, option: str) -> None:
 
 
 def _is_of(file: Path | str | None, output: Path) -> bool:
-    """Whether what is read, which may be standard input, is the output."""
+    """Return whether an input, which may be standard input, is the output."""
     if file is not None:
         return isinstance(file, Path) and file.exists() and output.samefile(file)
-    with suppress(OSError):  # some that are put in its place have no descriptor
+    with suppress(OSError):  # a replacement of stdin may have no descriptor
         return sys.stdin is not None and os.path.samestat(
             os.fstat(sys.stdin.fileno()), output.stat()
         )
@@ -83,11 +83,11 @@ def _is_of(file: Path | str | None, output: Path) -> bool:
 
 
 class ResumableFile:
-    """A file of results, of one line or more, that appears when all are there.
+    """A file of results, each of one or more lines, that appears when all are complete.
 
-    Until then they are in `FILE.partial`, each as soon as it is known, and an old file stays as it
-    was; `FILE.partial.json` has the `command`, what they depend on, and a line for each text that a
-    result is of, which tells it from others.
+    Until then the results are in `FILE.partial`, each as soon as it is known, and an old file stays
+    unchanged. `FILE.partial.json` contains the `command`, on which the results depend, and a line
+    for the text of each result, which identifies it.
     """
 
     def __init__(self, file: Path, command: Mapping[str, object]) -> None:
@@ -96,18 +96,18 @@ class ResumableFile:
         self.partial = Path(f"{os.path.realpath(file)}.partial")
         self._file, self._command = file, command
         self._record = Path(f"{self.partial}.json")
-        self._size = 0  # bytes of the results
-        self._found = 0  # bytes that an interrupted command has left
+        self._size = 0  # bytes of all results
+        self._found = 0  # bytes left by an interrupted command
         self._digests = list[bytes]()  # of the texts whose results are kept
         self._read = deque[bytes]()  # of those whose results are not written yet
 
     def find(self, *, overwrite: bool, resume: bool, starts: Starts | None = None) -> None:
         """Find the results of an interrupted command.
 
-        A result is a line, unless `starts` tells where they start. The last one may have been cut
-        short, so it is computed again. Raises InputError for results that would be overwritten
-        without `resume`, that another command gave or another process is writing, for a file with
-        content that would be replaced without `overwrite`, and as `own` does.
+        A result is a line, unless `starts` tells where results start. The last one may be
+        incomplete, so it is computed again. Raises InputError for results that would be overwritten
+        without `resume`, that are from another command or that another process is writing, for a
+        file with content that would be replaced without `overwrite`, and as `own` does.
         """
         for beside in filter(os.path.lexists, (self.partial, self._record)):
             open(beside, "rb", opener=own).close()
@@ -141,7 +141,7 @@ class ResumableFile:
                 before, place = line, place + len(line)
 
     def _check(self) -> None:
-        """Raise InputError unless the same command gave what is kept."""
+        """Raise InputError unless the kept results are from the same command."""
         try:
             first, *self._digests = self._record.read_bytes().splitlines()
             before = json.loads(first)
@@ -155,15 +155,15 @@ class ResumableFile:
                 )
 
     def skip(self, items: Iterator[T]) -> Iterator[T]:
-        """Drop the items whose results are kept. Raises InputError where there are fewer."""
+        """Drop the items whose results are kept. Raises InputError if there are fewer items."""
         if sum(1 for _ in islice(items, self.results)) < self.results:
             raise self._other(f"{self.partial} has more results than the input has lines")
         return items
 
     def continued(self, texts: Iterator[T]) -> Iterator[T]:
-        """`skip` for the texts that have a result each, in their order.
+        """`skip` the texts that have a result, in order, and check them.
 
-        Raises InputError where one is not the text that the result was made from, too.
+        Also raises InputError if a result was made from another text.
         """
         if names_device(self._file) or not self._all_known:
             return self.skip(texts)
@@ -181,7 +181,7 @@ class ResumableFile:
 
     @property
     def _all_known(self) -> bool:
-        """Whether the record tells of each result what it is of; an older one does not."""
+        """Whether the record identifies the text of each result; an older one does not."""
         return len(self._digests) >= self.results
 
     def _other(self, what: str) -> InputError:
@@ -192,9 +192,9 @@ class ResumableFile:
 
     @contextmanager
     def writing(self) -> Iterator[Write]:
-        """Write results after those that are kept; they stay when the command is interrupted."""
+        """Write results after the kept ones; they are kept if the command is interrupted."""
         with replacing(self._file, "output") as part:
-            if part == self._file:  # a pipe, or what else nothing can replace
+            if part == self._file:  # a pipe, or another file that cannot be replaced
                 with self._opened(part) as stream:
                     yield lambda result: _write(stream, result)
                 return
@@ -211,7 +211,7 @@ class ResumableFile:
             return stream.read(self._size).decode(errors="replace").split("\n")[:-1]
 
     def finish(self, content: Iterable[bytes]) -> None:
-        """Write the file that was made of the results, which are no longer needed then."""
+        """Write the file made from the results, and remove these."""
         with replacing(self._file, "output") as part, self._opened(part) as stream:
             stream.writelines(content)
         self.partial.unlink(missing_ok=True)
@@ -223,9 +223,9 @@ class ResumableFile:
 
     @contextmanager
     def keeping(self) -> Iterator[Write]:
-        """Write results to the partial file, which stays, even when interrupted, if it has any.
+        """Write results to the partial file, which is kept, even when interrupted, if it has any.
 
-        A pipe or a device has none, nor a file in a folder that is closed.
+        A pipe or a device has no partial file, nor does a file in a folder without write access.
         """
         if is_written_to(self._file):
             yield lambda _: None
@@ -246,7 +246,7 @@ class ResumableFile:
         try:
             with (
                 open(self.partial, "r+b" if self._size else "wb", opener=own) as stream,
-                locked(self.partial, wait=True),  # only somebody who looks can hold it
+                locked(self.partial, wait=True),  # only a process in `find` can hold it
                 open(self._record, "a+b", opener=own) as record,
             ):
                 stream.seek(self._size)

@@ -1,9 +1,9 @@
-"""Files that appear whole or not at all, and are whole after a power failure.
+"""Atomic writes: a file appears complete or not at all, even after a power failure.
 
-A rename can reach the disk before the content of the file does, and neither is there before the
-folder is synced. So a file that replaces another one is written beside it, synced, renamed, and
-then its folder is synced. Locks keep two processes from writing the same file; the kernel releases
-them when a process ends, however it does.
+A rename can reach the disk before the content of the file does, and neither is durable before the
+folder is synced. So a new file is written next to the one it replaces, synced and renamed, and then
+its folder is synced. Locks prevent two processes from writing the same file; the kernel releases
+them when a process ends for any reason.
 """
 
 import bz2
@@ -30,11 +30,11 @@ if sys.platform != "win32":
     import fcntl
 
 UNSYNCED = {errno.EACCES, errno.EINVAL}
-"""What a folder answers that may be written to but not read, and one of some network disks."""
+"""Errors of syncing a folder that may be written but not read, or one on some network disks."""
 FOREIGN = {errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EACCES}
-"""What the system answers where a link, a pipe, a folder or another user's file is."""
+"""Errors of opening a link, a pipe, a folder or another user's file."""
 PRIVATE, USUAL = 0o600, 0o666
-"""The mode of a new file: its user's alone, or as the umask says."""
+"""The mode of a new file: for its user only, or according to the umask."""
 
 
 def sync(path: Path) -> None:
@@ -44,13 +44,13 @@ def sync(path: Path) -> None:
             sync(inner)
         _sync_entries(path)
     else:
-        _sync(path, os.O_WRONLY)  # Windows syncs only what is open for writing
+        _sync(path, os.O_WRONLY)  # Windows requires a file open for writing
 
 
 def rename_durably(part: Path, target: Path) -> None:
-    """Sync a file or a folder, give it its name, and sync the folder that holds it.
+    """Sync a file or a folder, rename it, and sync the folder that contains it.
 
-    A file replaces an older one of that name; a folder needs a name that is free.
+    A file replaces an older one of that name; for a folder, the name must be free.
     """
     sync(part)
     part.replace(target)
@@ -58,10 +58,10 @@ def rename_durably(part: Path, target: Path) -> None:
 
 
 def write_durably(target: Path, text: str) -> None:
-    """Write a text beside the file and rename it: whatever happens, the old or the new one stays.
+    """Write a text atomically: whatever happens, the old or the new file is complete.
 
-    Bytes that were read with "surrogateescape" are written as they were. Raises OSError when
-    writing fails, and InputError as `own` does; nothing is left beside the file then.
+    Bytes that were read with "surrogateescape" are written unchanged. Raises OSError if writing
+    fails, and InputError as `own` does; then no temporary file remains.
     """
     part = target.with_name(f".{target.name}.part")
     opener = partial(own, mode=USUAL)
@@ -78,7 +78,8 @@ def write_durably(target: Path, text: str) -> None:
 def user_folder(variable: str, default: str) -> Path:
     """Return this package's folder in the user's folder that an XDG variable names.
 
-    `default` is the folder in the home folder without it. Raises InputError where there is neither.
+    `default` is the folder in the home folder to use without it. Raises InputError if there is
+    neither.
     """
     try:
         return Path(os.environ.get(variable) or Path.home() / default) / "dragoman"
@@ -87,7 +88,7 @@ def user_folder(variable: str, default: str) -> Path:
 
 
 def _sync_entries(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where the system can open folders."""
+    """Sync the names in a folder to the disk, if the system can open folders."""
     if sys.platform == "win32":
         return
     try:
@@ -106,11 +107,11 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def own(path: str | os.PathLike[str], flags: int, mode: int = PRIVATE) -> int:
-    """Open a file that only this user may write: an opener, for those beside what is written.
+    """Open a file that only this user may write; an opener for temporary files.
 
-    Others may have put something of that name there. Raises InputError for a link, for what is no
-    file, which is not waited for, and for a file of another user or of several names; it stays as
-    it was.
+    Others may have put something of that name there. Raises InputError for a link, for anything
+    that is not a regular file (without waiting for it), and for a file with another owner or
+    several names, which stays unchanged.
     """
     safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # which Windows lacks
     refused = (
@@ -127,7 +128,7 @@ def own(path: str | os.PathLike[str], flags: int, mode: int = PRIVATE) -> int:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not _is_ours(found, path):
             raise InputError(refused)
-        if found.st_mode & 0o777 & ~mode:  # an earlier dragoman left it open to others
+        if found.st_mode & 0o777 & ~mode:  # an older dragoman left it open to others
             _set_mode(descriptor, mode)
         if flags & os.O_TRUNC:
             os.ftruncate(descriptor, 0)
@@ -138,7 +139,7 @@ def own(path: str | os.PathLike[str], flags: int, mode: int = PRIVATE) -> int:
 
 
 def check_own_folder(part: Path) -> None:
-    """Raise InputError where a folder to fill, if it is there, is a link, none, or another's."""
+    """Raise InputError if a folder to fill exists but is a link, a file, or another user's."""
     with suppress(FileNotFoundError):
         found = part.lstat()
         if not stat.S_ISDIR(found.st_mode) or not _is_ours(found, part):
@@ -148,7 +149,7 @@ def check_own_folder(part: Path) -> None:
 
 
 def _is_ours(found: os.stat_result, path: str | os.PathLike[str]) -> bool:
-    """Whether it belongs to this user, or to whom the disk gives all that this user makes."""
+    """Return whether it belongs to this user, or to the owner that the disk gives new files."""
     if sys.platform == "win32" or found.st_uid == os.geteuid():
         return True
     try:
@@ -158,7 +159,7 @@ def _is_ours(found: os.stat_result, path: str | os.PathLike[str]) -> bool:
 
 
 def _as_new(folder: Path) -> os.stat_result:
-    """What a new file is in a folder: its owner, and its mode by the umask or by the folder."""
+    """Return the status of a new file in a folder: its owner, and its mode by umask or folder."""
     path = folder / f".{token_hex(8)}.part"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, USUAL)
     try:
@@ -169,7 +170,7 @@ def _as_new(folder: Path) -> os.stat_result:
 
 
 def _set_mode(descriptor: int, mode: int) -> None:
-    """Set it, unless it is so; some disks keep no modes."""
+    """Set the mode if it differs; some disks do not store modes."""
     if sys.platform != "win32" and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         with suppress(OSError):
             os.fchmod(descriptor, mode)
@@ -177,9 +178,9 @@ def _set_mode(descriptor: int, mode: int) -> None:
 
 @contextmanager
 def packing(part: Path, name: Path) -> Iterator[BinaryIO]:
-    """Open what `replacing` gives for `name`, compressed as its ending says.
+    """Open what `replacing` gives for `name`, compressed according to its suffix.
 
-    No time and no name is in it.
+    The result contains neither a time nor a name.
     """
     with opened_part(part, name) as file, _PACKING.get(name.suffix, nullcontext)(file) as stream:
         yield stream
@@ -193,21 +194,21 @@ _PACKING: dict[str, Callable[[BinaryIO], Any]] = {
 }
 
 PATIENCE = 10.0
-"""Seconds that another process has to finish the same file: enough for a picture or a page."""
+"""Seconds to wait for another process to finish the same file: enough for a picture or a page."""
 
 
 @contextmanager
 def replacing(target: Path, what: str) -> Iterator[Path]:
-    """Give a path beside the target to write to, which afterwards gets the target's name.
+    """Give a path next to the target to write to, which is renamed to the target at the end.
 
-    Missing folders are made. Meanwhile a reader finds the old file or none, as after writing
-    failed, and nobody else may read the new one. What a killed process has left beside it, the next
-    one writes over; what others may have put there is refused, as `own` does. A link stays
-    a link. What is not a file, such as a pipe or `/dev/stdout`, is written to and stays what
-    it is; so is a file that cannot be replaced: in a folder of somebody else's, or mounted by
-    itself into a container. `what` names what is written, for the messages: raises InputError if
-    nothing can be written there or another process does so just now, DragomanError when writing
-    fails, for example on a full disk. A reader that has gone away is a BrokenPipeError.
+    Missing folders are created. Until then, and if writing fails, a reader finds the old file or
+    none, and nobody else may read the new one. Leftovers of a killed process are overwritten by the
+    next one; what others may have put there is refused, as `own` does. A link stays a link.
+    Anything that is not a file, such as a pipe or `/dev/stdout`, is written to directly; so is a
+    file that cannot be replaced, in a folder of another user or mounted by itself into a container.
+    `what` names the output in messages. Raises InputError if nothing can be written there or
+    another process is writing it, and DragomanError if writing fails, for example on a full disk. A
+    reader that has gone away is a BrokenPipeError.
     """
     with _failure_told(what, target):
         if target.is_dir():
@@ -221,11 +222,11 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
 
 @contextmanager
 def creating(folder: Path, what: str) -> Iterator[Path]:
-    """Give a new folder beside `folder` to fill, which afterwards gets that name.
+    """Give a new folder next to `folder` to fill, which is renamed to it at the end.
 
-    Missing folders above are made. If filling fails, nothing stays; what a killed process has left,
-    the next one removes. Raises InputError if there is something of that name already or nothing
-    can be written there, DragomanError when writing fails.
+    Missing parent folders are created. If filling fails, nothing remains; leftovers of a killed
+    process are removed by the next one. Raises InputError if the name exists already or nothing can
+    be written there, and DragomanError if writing fails.
     """
     if folder.exists() or folder.is_symlink():
         raise InputError(f"Cannot write the {what} {folder}: it exists; choose another path")
@@ -242,7 +243,7 @@ def creating(folder: Path, what: str) -> Iterator[Path]:
 
 @contextmanager
 def _failure_told(what: str, target: Path) -> Iterator[None]:
-    """Say in a sentence why a file or a folder cannot be written."""
+    """Turn an error of writing a file or a folder into a sentence."""
     try:
         yield
     except (PermissionError, FileExistsError, NotADirectoryError, BlockingIOError) as error:
@@ -257,7 +258,7 @@ def _failure_told(what: str, target: Path) -> Iterator[None]:
 
 @contextmanager
 def _part_of(file: Path) -> Iterator[Path]:
-    """The temporary path beside a file: renamed when complete, otherwise removed."""
+    """Give the temporary path next to a file: renamed when complete, otherwise removed."""
     part = file.with_name(f".{file.name}.part")
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.is_symlink():
@@ -289,7 +290,7 @@ def _rename(part: Path, file: Path) -> None:
 
 
 def opened_part(part: Path, target: Path) -> BinaryIO:
-    """Open what `replacing` gives for a target, to write it anew."""
+    """Open what `replacing` gives for a target, to write it from the start."""
     return part.open("wb") if part == target else open(part, "wb", opener=own)
 
 
@@ -299,9 +300,9 @@ def hold(
     patience: float,
     opener: Callable[[str, int], int] | None = None,
 ) -> None:
-    """Make a file, and keep others from it until `held` ends.
+    """Create a file, and lock it until `held` ends.
 
-    Raises BlockingIOError where another process still holds it after so many seconds.
+    Raises BlockingIOError if another process still holds it after `patience` seconds.
     """
     deadline = time.monotonic() + patience
     while True:
@@ -317,7 +318,7 @@ def hold(
 
 
 def is_written_to(target: Path) -> bool:
-    """Whether it is not a file, or a name for one that is open, or one whose folder is closed."""
+    """Return whether it is not a file, names an open one, or is in a read-only folder."""
     if names_device(target):
         return True
     if not target.is_file():
@@ -326,16 +327,16 @@ def is_written_to(target: Path) -> bool:
 
 
 def names_device(target: Path) -> bool:
-    """Whether a name is that of a device, or of a file that is open, such as `/dev/stdout`."""
+    """Return whether a name is that of a device, or of an open file, such as `/dev/stdout`."""
     folder = Path(os.path.realpath(target.parent))
     return folder in {Path("/dev"), Path("/dev/fd")} or folder.is_relative_to("/proc")
 
 
 def opened_device(file: Path) -> BinaryIO:
-    """A device, to write behind what is there; standard output goes on where it stands.
+    """Open a device to append to it; standard output continues at its current position.
 
-    Opened anew, a file behind it would have a place of its own, and the next program of a shell
-    would write over what was written.
+    If standard output is a file, opening it again would give another file position, and the next
+    program of a shell would overwrite what was written.
     """
     return open(1, "wb", closefd=False) if file == Path("/dev/stdout") else file.open("ab")
 
@@ -345,11 +346,11 @@ def opened_device(file: Path) -> BinaryIO:
 
 @contextmanager
 def locked(path: Path, *, wait: bool, shared: bool = False) -> Iterator[bool]:
-    """Hold a file or folder, so that no other process can hold it, except `shared` with such.
+    """Lock a file or folder, so that no other process can lock it, unless both are `shared`.
 
-    Gives False where nothing can be held: on Windows and on some network disks. Raises
-    BlockingIOError while another process holds it, unless told to `wait`, and for what is gone or
-    another file by the time that it is held.
+    Gives False if there are no locks: on Windows and on some network disks. Raises BlockingIOError
+    if another process holds the lock, unless told to `wait`, and if the file is gone or has been
+    replaced by the time it is locked.
     """
     if sys.platform == "win32":
         yield False
@@ -372,7 +373,7 @@ def _took(descriptor: int, path: Path, operation: int) -> bool:
         raise
     except OSError:  # a disk without locks
         return False
-    with suppress(FileNotFoundError):  # asked once: between two questions it may go
+    with suppress(FileNotFoundError):  # a single call: between two, it may go
         if os.path.samestat(os.fstat(descriptor), path.stat()):
             return True
     raise BlockingIOError(0, "the lock file was just replaced")

@@ -1,4 +1,4 @@
-"""XLIFF: the segments of a unit, and what tools for translators say of their translations."""
+"""XLIFF: the segments of a unit, and what translators' tools say about their translations."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,18 +8,18 @@ from dragoman.files.xml import Element
 FINISHED = {"translated", "reviewed", "signed-off", "final"}
 """States of a target that may be the same as its source."""
 UNFINISHED = {"new", "needs-translation", "needs-l10n", "initial"}
-"""States of a target that is no translation yet."""
+"""States of a target that is not a translation yet."""
 _DRAFTS = {"fuzzy-match", "leveraged-mt", "mt-suggestion", "tm-suggestion"}
-"""Where a target comes from that nobody has looked at."""
+"""Origins of a target that nobody has reviewed."""
 _CONFIRMED = {"ManuallyConfirmed", "Reviewer1Confirmed", "Proofread"}
 _CONFIRMED |= {"Translated", "ApprovedTranslation", "ApprovedSignOff"}
-"""What memoQ (`mq:status`) and Trados (`conf`) say of a translation that a person has confirmed."""
+"""Values of memoQ (`mq:status`) and Trados (`conf`) for a translation confirmed by a person."""
 
 _CODE = re.compile(r"\{(\w+)>|<(\w+)\}|\{(\d+)\}")
 
 
 def marks_of(unit: Element) -> frozenset[str] | None:
-    """The numbers of the placeholders of Phrase in a unit; None of one that Phrase has not made."""
+    """Return the numbers of a unit's Phrase placeholders; None if the unit is not from Phrase."""
     if not any(name.startswith("m:") for name in unit.attributes):
         return None
     marks = unit.child("tunit-metadata")
@@ -27,18 +27,18 @@ def marks_of(unit: Element) -> frozenset[str] | None:
 
 
 def codes_in(text: str, marks: frozenset[str] | None) -> Iterator[re.Match[str]]:
-    """What is markup in a text of Phrase: `{b>bold<b}`, and `{1}` where 1 is among the marks.
+    """Yield the markup in a text of Phrase: `{b>bold<b}`, and `{1}` if 1 is among the marks.
 
-    The groups are the keys of what begins, of what ends, and of what does neither.
+    The groups are the keys of opening markup, of closing markup, and of the rest.
     """
     if marks is not None:
         yield from (found for found in _CODE.finditer(text) if not found[3] or found[3] in marks)
 
 
 def segments_of(element: Element | None) -> dict[str, Element]:
-    """The segments of a side of XLIFF 1.2 by their numbers, in order.
+    """Return the segments of a side of XLIFF 1.2 by their numbers, in order.
 
-    None where one has no number, or the number of another: such sides are read as a whole.
+    Empty if one has no number, or two have the same: such a side is read as a whole.
     """
     found = [] if element is None else [*_segments(element)]
     numbers = [each.attributes.get("mid", "") for each in found]
@@ -54,7 +54,7 @@ def _segments(element: Element) -> Iterator[Element]:
 
 
 def languages_of(unit: Element) -> tuple[str | None, str | None]:
-    """The languages that a file declares for a unit: from and into."""
+    """Return the source and target languages that a file declares for a unit."""
     return (
         language(unit.inherited("source-language") or unit.inherited("srcLang")),
         language(unit.inherited("target-language") or unit.inherited("trgLang")),
@@ -62,7 +62,7 @@ def languages_of(unit: Element) -> tuple[str | None, str | None]:
 
 
 def language(code: str | None) -> str | None:
-    """A code of a language; None of one that says nothing, such as und, x-dev or English."""
+    """Return a language code; None if it names no language, such as und, x-dev or English."""
     return code if code and _CODE_OF_LANGUAGE.match(code) else None
 
 
@@ -70,7 +70,7 @@ _CODE_OF_LANGUAGE = re.compile(r"(?!(?:und|mul|zxx)\b)[a-z]{2,3}(?![^_-])", re.I
 
 
 def definitions_of(unit: Element) -> dict[str, dict[str, str]]:
-    """The attributes of what Trados says of the segments of a unit (`sdl:seg-defs`), by their
+    """Return the attributes of Trados's segment definitions of a unit (`sdl:seg-defs`), by their
     numbers.
     """
     definitions = unit.child("seg-defs")
@@ -79,10 +79,10 @@ def definitions_of(unit: Element) -> dict[str, dict[str, str]]:
 
 
 def is_confirmed(unit: Element, definition: Mapping[str, str]) -> bool | None:
-    """Whether a person has confirmed the translation of a unit, or of the segment of it that Trados
-    defines so; None if no tool says so.
+    """Return whether a person has confirmed the translation of a unit, or of the segment with this
+    Trados definition; None if no tool says.
 
-    memoQ has it in `mq:status`, Phrase in `m:confirmed`, others in `approved`.
+    memoQ stores it in `mq:status`, Phrase in `m:confirmed`, others in `approved`.
     """
     if definition:
         return definition.get("conf") in _CONFIRMED
@@ -94,13 +94,13 @@ def is_confirmed(unit: Element, definition: Mapping[str, str]) -> bool | None:
 
 
 def is_locked(attributes: Mapping[str, str]) -> bool:
-    """Whether a tool keeps a unit, or a segment that it defines so, from changes."""
+    """Return whether a tool has locked a unit, or the segment with these attributes."""
     found = (value for name, value in attributes.items() if name.rpartition(":")[2] == "locked")
     return not {"locked", "true"}.isdisjoint(found)
 
 
 def is_draft(unit: Element, target: Element, definition: Mapping[str, str]) -> bool:
-    """Whether a target may not count as a translation, by what a tool says of it."""
+    """Return whether a target does not count as a translation, by what a tool says about it."""
     confirmed = is_confirmed(unit, definition)
     stated = (unit if unit.local == "segment" else target).attributes
     state, origin = stated.get("state", ""), stated.get("state-qualifier")

@@ -1,8 +1,8 @@
-"""XML as it is written: its elements, and where each of them begins and ends.
+"""XML with positions: its elements, and where each of them begins and ends.
 
-The standard library's parser reads; nothing is written anew but the places of text. So a document
-stays as it is but for its translations. Declarations of entities are refused, as what they stand
-for may be large without end or another file; no reference to another file is followed.
+The standard library's parser reads a document, and only the texts in it are rewritten, so that it
+stays unchanged except for its translations. Entity declarations are refused, because an entity can
+be arbitrarily large or another file; references to other files are not followed.
 """
 
 import html
@@ -17,11 +17,11 @@ from dragoman.errors import InputError
 from dragoman.files.reading import LONGEST_LINE
 
 DEEPEST = 200
-"""Most elements inside each other."""
+"""Maximum depth of nested elements."""
 MOST_INSIDE = 1 << 17
-"""Most elements in one that is looked for."""
+"""Maximum number of elements inside a wanted one."""
 CHUNK = 1 << 16
-"""Bytes that are parsed at a time."""
+"""Number of bytes that are parsed at a time."""
 
 _DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -41,7 +41,7 @@ class Element:
     """An element, with the places of its tags as offsets in the text."""
 
     name: str
-    """With the prefix of its namespace; "" for a comment or an instruction."""
+    """The name with its namespace prefix; "" for a comment or an instruction."""
     attributes: dict[str, str]
     parent: "Element | None"
     start: int
@@ -49,11 +49,11 @@ class Element:
     content_end: int = 0
     end: int = 0
     children: list["Element | Text"] = field(default_factory=list)
-    """Its elements and texts; empty for one around those that are wanted."""
+    """Its elements and texts; empty for an element around the wanted ones."""
     wanted: bool = False
-    """Whether it has one of the names that are looked for."""
+    """Whether it has one of the wanted names."""
     holds: bool = False
-    """Whether a wanted one is inside it."""
+    """Whether it contains a wanted element."""
 
     @property
     def local(self) -> str:
@@ -80,7 +80,7 @@ class Element:
 
     @property
     def inside(self) -> Iterator["Element"]:
-        """The wanted elements inside it that are in no other such."""
+        """The outermost wanted elements inside it."""
         for child in self.elements:
             if child.wanted:
                 yield child
@@ -88,8 +88,8 @@ class Element:
                 yield from child.inside
 
     def plain(self, codes: Collection[str]) -> str:
-        """All text inside, without that of elements that are codes of another file, and without
-        what is marked as deleted, as Trados does it.
+        """Return all text inside, without that of elements that are codes of another file, and
+        without text that Trados has marked as deleted.
         """
         return "".join(
             child.value if isinstance(child, Text) else child.plain(codes)
@@ -104,36 +104,36 @@ class Element:
         return "".join(c.value if isinstance(c, Text) else c.text for c in self.children)
 
     def child(self, *names: str) -> "Element | None":
-        """The first child with one of these local names."""
+        """Return the first child with one of these local names."""
         return next((child for child in self.elements if child.local in names), None)
 
     def inherited(self, attribute: str) -> str | None:
-        """The value of an attribute here or at the nearest element around that has it."""
+        """Return the value of an attribute here or at the nearest ancestor that has it."""
         found = (e.attributes[attribute] for e in (self, *self.around) if attribute in e.attributes)
         return next(found, None)
 
 
 def declared_encoding(data: bytes) -> str:
-    """The encoding that a file declares in its first line; "" if it does not."""
+    """Return the encoding that a file declares in its first line; "" if none."""
     found = _DECLARED.match(data)
     return found[1].decode() if found else ""
 
 
 def allowed_in_xml(text: str) -> str:
-    """Text without the characters that XML does not allow."""
+    """Return the text without the characters that XML does not allow."""
     return _NO_XML.sub("", text)
 
 
 def escape_xml(text: str) -> str:
-    """Text as it is written between tags."""
+    """Return the text as written between tags."""
     return allowed_in_xml(text).translate(_ESCAPES)
 
 
 def find_elements(text: str, names: Collection[str], file: str) -> Iterator[Element]:
-    """The elements with one of these local names that are in no other such, in order.
+    """Yield the outermost elements with one of these local names, in order.
 
-    Raises InputError with the file and the line for what is not well-formed, declares entities or
-    is nested too deeply.
+    Raises InputError, with the file and the line, if the text is not well-formed, declares entities
+    or is nested too deeply.
     """
     data = text.encode()
     scanner = _Scanner(names, file, None if text.isascii() else data)
@@ -145,14 +145,14 @@ def find_elements(text: str, names: Collection[str], file: str) -> Iterator[Elem
 def cut_elements(
     chunks: Iterable[bytes], names: Collection[str], file: str
 ) -> Iterator[tuple[bytes, Element | None]]:
-    """The bytes of a file in pieces: each such element with the space before it, and what is
+    """Yield the bytes of a file in pieces: each such element with the space before it, and what is
     between them, with None.
 
-    The file is read as they are taken, in its own encoding; the pieces, joined, are the file. An
-    element has at most `LONGEST_LINE` bytes.
+    The file is read lazily, in its own encoding; the joined pieces are the file. An element has at
+    most `LONGEST_LINE` bytes.
     """
     scanner = _Scanner(names, file, None, most=LONGEST_LINE, encoding=None)
-    held, base, place = b"", 0, 0  # the bytes from `base` on, of which those before `place` are out
+    held, base, place = b"", 0, 0  # the bytes from `base` on; those before `place` are yielded
     for chunk in chain(chunks, [b""]):
         elements = scanner.feed(chunk) if chunk else scanner.close()
         held += chunk
@@ -168,7 +168,7 @@ def cut_elements(
 
 
 class _Scanner:
-    """The handlers of the parser, and what they have found."""
+    """The parser's handlers and their state."""
 
     def __init__(
         self,
@@ -184,8 +184,8 @@ class _Scanner:
         self._open: Element | None = None  # the innermost one
         self._wanted: Element | None = None  # the outermost one with one of the names
         self._begun: Element | None = None  # whose start tag was the last token
-        self._ended: Element | None = None  # whose end tag was
-        self._words: list[str] = []  # of the text that was
+        self._ended: Element | None = None  # whose end tag was the last token
+        self._words: list[str] = []  # of the text that was the last token
         self._is_cdata = False
         self._ready: list[Element] = []
         self._parser = parser = expat.ParserCreate(encoding)
@@ -196,10 +196,10 @@ class _Scanner:
         parser.EndCdataSectionHandler = partial(self._cdata, begins=False)
         parser.DefaultHandler = self._other
         parser.EntityDeclHandler = self._refuse_entity
-        parser.specified_attributes = True  # as each element would have a copy of a long default
+        parser.specified_attributes = True  # else each element has a copy of a long default
 
     def feed(self, chunk: bytes, *, last: bool = False) -> list[Element]:
-        """Parse more, and return the elements that are whole."""
+        """Parse a chunk, and return the elements that are now complete."""
         self._ready = []
         self._fed += len(chunk)
         try:
@@ -213,14 +213,14 @@ class _Scanner:
         return self._ready
 
     def close(self) -> list[Element]:
-        """Parse the end."""
+        """Finish parsing, and return the remaining elements."""
         ready = self.feed(b"", last=True)
         self._place(self._fed)
         return ready
 
     @property
     def begun(self) -> int:
-        """Where the element begins that is wanted and not whole, or else the last token."""
+        """The start of the incomplete wanted element, or else of the last token."""
         return self._parser.CurrentByteIndex if self._wanted is None else self._wanted.start
 
     def _error(self, fault: str) -> InputError:
@@ -228,7 +228,7 @@ class _Scanner:
         return InputError(f"{self._file} {fault} (line {line}); repair it or save it anew.")
 
     def _place(self, place: int | None = None) -> int:
-        """Where the present token begins, which is where the last one ended."""
+        """Record the start of the current token, where the last one ended, and return it."""
         place = self._parser.CurrentByteIndex if place is None else place
         if self._data is not None:
             self._chars += len(self._data[self._bytes : place].decode())
@@ -285,7 +285,7 @@ class _Scanner:
         self._is_cdata = begins
 
     def _other(self, token: str) -> None:
-        """A comment, an instruction, a reference to an entity that the file does not declare."""
+        """Handle a comment, an instruction, or a reference to an undeclared entity."""
         if token.startswith("&") and token.endswith(";"):
             self._text(html.unescape(token))
             return
