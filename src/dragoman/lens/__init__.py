@@ -1,22 +1,22 @@
-"""What a model folder contains, what its model does with a text, and pictures of it.
+"""What a model folder contains, what its model does with a text, and pictures of both.
 
     contents     the settings of a model folder in words, and its parameters
-    inspecting   what a model does with a text: an `Inspection`
-    inspection   what that is, as plain data
-    trace        the attention of every layer and head, watched while the model runs
-    weights      traced weights as maps and the word alignment; where a head looks, in four numbers
-                 and a word; which tokens had to do with a label
-    logits       the share of each head in a logit, and what each layer would have written
+    inspecting   computes what a model does with a text, an `Inspection`
+    inspection   the data of an `Inspection`
+    trace        the attention of every layer and head, recorded while the model runs
+    weights      traced weights as maps and the word alignment; head summaries, four numbers and a
+                 word each; the tokens that contributed to a label
+    logits       the share of each head in a logit, and what each layer would have generated
     switching    the translation without one head
-    search       what a search chose from, step by step, and the tree of it
+    search       the choices of a search, step by step, and its tree
     terminal     an inspection as lines of text
     page         an inspection as one HTML file
     pictures     one grid of weights (`plot_alignment`), every head of a model (`plot_heads`), and
-                 what any figure begins and ends with (`blank`, `save`)
+                 the start and end of any figure (`blank`, `save`)
     film         the alignment of a translation at checkpoints of its run (`plot_film`)
 
-The pictures are called by name (`dragoman.lens.plot_heads(inspection, "heads.png")`) and need
-matplotlib, which the extra `plot` brings; neither it nor PyTorch is imported before.
+Call the pictures by name (`dragoman.lens.plot_heads(inspection, "heads.png")`). They need
+matplotlib, from the extra `plot`; neither it nor PyTorch is imported before the first call.
 """
 
 from importlib import import_module
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Import a picture when it is asked for (PEP 562); say what brings matplotlib."""
+        """Import a picture on first use (PEP 562); if matplotlib is missing, say how to get it."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:

@@ -1,4 +1,4 @@
-"""What `dragoman inspect` can be asked about a text; nothing large is imported."""
+"""The options of `dragoman inspect`; nothing large is imported."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
@@ -7,11 +7,11 @@ from dragoman.errors import InputError
 from dragoman.languages import LanguagePair
 
 MAX_TOKENS = 16
-"""Default maximum of generated tokens: each is a row to look at."""
+"""Default maximum number of generated tokens: each is a row of the output."""
 
 
 def numbers_of(option: str) -> Callable[[str], tuple[int, ...]]:
-    """Return what reads a list of numbers such as 0,2,5. It raises InputError for another text."""
+    """Return a parser of number lists such as 0,2,5. It raises InputError for any other text."""
 
     def numbers(text: str) -> tuple[int, ...]:
         try:
@@ -52,6 +52,6 @@ class Choices(LanguagePair, Wanted):
     """For translation: translate again with each head switched off, one at a time."""
 
     def given(self) -> list[str]:
-        """Return the names of what is given."""
+        """Return the names of the options that are given."""
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return [name for name, value in values if value is not None and value is not False]

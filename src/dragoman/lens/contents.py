@@ -1,4 +1,4 @@
-"""What a model folder contains: its settings in words, and its parameters."""
+"""The contents of a model folder: its settings in words, and its parameters."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,11 +16,11 @@ from dragoman.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Contents(Plain):
-    """A model folder that loads: all of its weights are used, and all are set."""
+    """A model folder that loads: all of its weights are used, and all parameters are set."""
 
     folder: ModelFolder
     config: FolderConfig
-    """That of the folder, with languages that its tokenizer's settings name."""
+    """The folder's config, with the languages that its tokenizer's settings name."""
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -29,14 +29,14 @@ class Contents(Plain):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What there is to know, in words."""
+        """What is known about the folder, in words."""
         config, folder = self.config, self.folder.path
         made = f"format {config.format}, dragoman {config.dragoman}"
         if config.as_it_is and config.published is not None:
             made = f"a folder of Hugging Face ({config.published.family}), read as it is"
         facts = {"folder": f"{folder} ({made})", **_architecture(config)}
         if config.published is not None:
-            from dragoman.folder.tokenizers.template import find_template  # which loads Jinja
+            from dragoman.folder.tokenizers.template import find_template  # it loads Jinja
 
             tokenizer = TokenizerFolder.of(self.folder.origin, {}, {})
             if template := find_template(tokenizer):
@@ -51,14 +51,14 @@ class Contents(Plain):
 
 
 def contents_of(folder: Path) -> Contents:
-    """Load a model folder, and return what it contains."""
+    """Load a model folder and return its contents."""
     opened = open_folder(folder)
     opened.model  # noqa: B018 -- read here, and the config may change with it
     return Contents(opened, _with_languages(opened))
 
 
 def _with_languages(folder: ModelFolder) -> FolderConfig:
-    """The config with the languages that a tokenizer's settings name, as those of Marian do."""
+    """Return the config with the languages that a tokenizer's settings name, as Marian's do."""
     config = folder.config
     if config.published is None or config.src_lang:
         return config

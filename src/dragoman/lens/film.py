@@ -1,7 +1,7 @@
 """The word alignment of a translation at checkpoints of the model's run: a strip of pictures.
 
-Every picture has the same tokens, those of the finished model's translation, so that what changes
-from one to the next is the attention alone.
+Every picture has the same tokens, those of the finished model's translation, so that only the
+attention changes from one to the next.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from dragoman.train.checkpoint import checkpoints, load_checkpoint
 from dragoman.train.runfolder import RunFolder
 
 MOST = 8
-"""Pictures of a film."""
+"""Maximum number of pictures of a film."""
 COLUMNS = 4
 _INCHES_A_TOKEN = 0.28
 _INCHES_BESIDE = 0.9
@@ -56,8 +56,8 @@ def plot_film(inspection: Inspection, path: Path | str) -> Path:
 def frames_of(inspection: Inspection) -> list[tuple[int, np.ndarray]]:
     """Return the step and the aligning cross-attention (T, S) of checkpoints that the run kept.
 
-    At most `MOST` of them, closer to each other at the beginning of the run, where more changes.
-    Raises InputError for a model that does not translate and a run without whole checkpoints.
+    At most `MOST` of them, closer together at the beginning of the run, when more changes. Raises
+    InputError for a model that does not translate and a run without complete checkpoints.
     """
     if inspection.tgt is None:
         raise InputError(f"{inspection.model} does not translate, and --film needs a translation.")
@@ -86,11 +86,11 @@ def frames_of(inspection: Inspection) -> list[tuple[int, np.ndarray]]:
 
 
 def spread(count: int) -> list[int]:
-    """Return at most `MOST` of the places 0 to count - 1, by equal factors, the last among them."""
+    """Return at most `MOST` of the indices 0 to count - 1, geometrically spaced, with the last."""
     return sorted({round(number) - 1 for number in np.geomspace(1, count, MOST).tolist()})
 
 
 def _ids(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[int]:
-    """The ids of tokens as `Tokenizer.tokens` spells them."""
+    """Return the ids of tokens that are spelled as `Tokenizer.tokens` does."""
     known = {token: id_ for id_, token in enumerate(tokenizer.tokens(range(tokenizer.vocab_size)))}
     return [known[token] for token in tokens]

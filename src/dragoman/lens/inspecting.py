@@ -1,7 +1,7 @@
 """From a text to its `Inspection`.
 
-The model of a folder translates, continues or labels the text as its task does, with the search
-recorded by `Observed`. Then it reads the text and the result once more, watched.
+The model of a folder translates, continues or labels the text as its task does, and `Observed`
+records the search. Then the model reads the text and the result again, with its attention recorded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,14 +68,14 @@ OPTIONS = {
     "decoder-only": {"max_tokens", "temperature", "seed"},
     "encoder-only": set[str](),
 }
-"""Which options a kind of model has, beside layers and heads."""
+"""The options of each kind of model, in addition to layers and heads."""
 
 
 def inspect_folder(folder: ModelFolder, text: str, choices: Choices) -> Inspection:
-    """Look at what a model does with a text.
+    """Inspect what a model does with a text.
 
-    Raises InputError for a text that is longer than what the model reads at once, an option that is
-    not for its kind, and a layer or head that it does not have.
+    Raises InputError for a text that is longer than the model reads at once, an option for another
+    kind of model, and a layer or head that the model does not have.
     """
     _check(folder, choices)
     match folder.config.model:
@@ -88,7 +88,7 @@ def inspect_folder(folder: ModelFolder, text: str, choices: Choices) -> Inspecti
 
 
 def _check(folder: ModelFolder, choices: Choices) -> None:
-    """Raise InputError for an option of another kind, and a layer or head that does not exist."""
+    """Raise InputError for an option of another kind or a layer or head that does not exist."""
     kind = folder.config.model.kind
     for name in sorted({*choices.given()} - OPTIONS[kind] - {"layers", "heads"}):
         option = "--" + name.replace("_", "-")
@@ -197,7 +197,7 @@ def _explained(
     steps: Iterable[TokenChoice],
     tokenizer: Tokenizer,
 ) -> tuple[tuple[TokenChoice, ...], tuple[LogitPart, ...]]:
-    """The steps that wrote `ids`, with the logit lens, and what their logits are made of."""
+    """Return the steps that generated `ids`, with the logit lens, and the parts of their logits."""
     lens, parts = explain_logits(model, inputs, ids)
     columns = []
     for probs_T, best_T in lens:
@@ -249,7 +249,7 @@ def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> In
 
 
 def _tagged(folder: ModelFolder, text: str) -> tuple[list[int], list[str | None], Tensor | None]:
-    """The ids that a tagger reads, at the first one of each word its tag, and all words' looks."""
+    """Return the ids that a tagger reads, each word's tag at its first id, and word features."""
     tagger = Tagger.of(folder)
     words = tagger.tag(text).words
     places = [(word.start, word.end) for word in words]
@@ -265,7 +265,7 @@ def _tagged(folder: ModelFolder, text: str) -> tuple[list[int], list[str | None]
 
 
 def _with_gaps(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The ids of a text in which "<mask>" marks a gap; a gap is a piece with its space."""
+    """Return the ids of a text in which "<mask>" marks a gap; a gap is a piece with its space."""
     first, *rest = text.split(MASK)
     ids = tokenizer.encode(first.rstrip())
     for part in rest:
@@ -296,7 +296,7 @@ def _attributions(
 
 
 def _cut_search(notes: Observed, best: Best, *, tree: bool) -> Iterator[Note]:
-    """Notes on what the length limit cut, and on what the tree leaves out."""
+    """Yield notes on what the length limit cut off, and on what the tree leaves out."""
     if best.stopped == "length":
         limit = notes.max_length
         tokens = counted(limit, "token")

@@ -1,17 +1,17 @@
-"""What `dragoman inspect MODEL TEXT` finds: plain data that terminal, pictures and pages share.
+"""The result of `dragoman inspect MODEL TEXT`, as plain data for terminal, pictures and pages.
 
-`Inspection.to_dict()` is the JSON of `--json` (docs/formats.md). Two lists of tokens carry
-everything else, those of `src` and of `tgt`; what counts tokens counts in them:
+`Inspection.to_dict()` is the JSON of `--json` (docs/formats.md). Everything refers to two lists of
+tokens, those of `src` and of `tgt`; all token indices count in them:
 
     kind              src.tokens                           tgt.tokens
     encoder-decoder   the source's, its end of sentence    the translation's, its end of sentence
-    decoder-only      all that was read and written, the   none
+    decoder-only      all that were read and written, the  none
                       prompt's and the model's own
     encoder-only      the text's, between its two ends     none
 
 A row of an attention map is a query. In the maps "decoder" and "cross" of an encoder-decoder, row t
-is the step that writes `tgt.tokens[t]`; its keys in "decoder" are the tokens that were *read*:
-the begin of sentence and then `tgt.tokens`, so key s is `tgt.tokens[s - 1]`. In all other maps
+is the step that writes `tgt.tokens[t]`; its keys in "decoder" are the tokens that were *read*: the
+beginning of the sentence and then `tgt.tokens`, so key s is `tgt.tokens[s - 1]`. In all other maps,
 query t and key t are `src.tokens[t]`. A decoder-only model does not read the last token that it
 writes, so its map may be one token shorter than `src.tokens`.
 """
@@ -24,7 +24,7 @@ import numpy as np
 from dragoman.plain import Plain
 
 FORMAT = 1
-"""The version of the JSON."""
+"""Version of the JSON format."""
 
 HeadKind = Literal["previous-token", "diagonal", "separator", "broad", "mixed"]
 NodeState = Literal["open", "chosen", "finished", "pruned", "beaten"]
@@ -33,7 +33,7 @@ PartName = Literal["embedding", "decoder", "cross", "feed-forward", "biases"]
 
 
 class InspectionPart(Plain):
-    """A part of an inspection as plain data: six digits of a number."""
+    """A part of an inspection as plain data; numbers have six digits."""
 
     __slots__ = ()
     json_digits = 6
@@ -41,11 +41,11 @@ class InspectionPart(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence(InspectionPart):
-    """A text and the tokens that the model makes of it."""
+    """A text and its tokens in the model."""
 
     text: str
     tokens: tuple[str, ...]
-    """Its pieces, special tokens included."""
+    """Its pieces, including special tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +55,14 @@ class HeadSummary(InspectionPart):
     json_digits = 4
 
     entropy: float
-    """How spread out its weights are, in nats, averaged over the queries."""
+    """Entropy of its weights in nats, averaged over the queries."""
     previous: float
     """The share of its attention that goes to the position before the query's own, 0 to 1."""
     diagonal: float
-    """The share that goes to the query's own position; in cross-attention to the same relative
-    place."""
+    """The share that goes to the query's own position; in cross-attention, to the same relative
+    position."""
     separator: float
-    """The share that goes to special tokens: begin and end of sentence."""
+    """The share that goes to special tokens: beginning and end of sentence."""
     kind: HeadKind
 
 
@@ -74,21 +74,21 @@ class AttentionMap(InspectionPart):
 
     name: MapName
     queries: Literal["src", "tgt"]
-    """Which list of tokens the rows count in."""
+    """The list of tokens that the rows index."""
     keys: Literal["src", "tgt"]
-    """Which list of tokens the columns count in."""
+    """The list of tokens that the columns index."""
     query_tokens: tuple[str, ...]
     key_tokens: tuple[str, ...]
     num_layers: int
-    """Layers that the model has of it."""
+    """Number of layers with this attention in the model."""
     num_heads: int
-    """Heads of each layer."""
+    """Number of heads of each layer."""
     layers: tuple[int, ...]
     """The number, from 0, of each layer that is kept."""
     heads: tuple[int, ...]
     """The number, from 0, of each head that is kept."""
     weights_LHTS: np.ndarray
-    """The weights; a row sums to one over what its query sees."""
+    """The weights; each row sums to one over the keys that its query sees."""
     summaries: tuple[tuple[HeadSummary, ...], ...]
     """One for each kept layer and head."""
 
@@ -99,7 +99,7 @@ class AttentionMap(InspectionPart):
 
     @property
     def mean_name(self) -> str:
-        """What the mean over the kept heads is called."""
+        """The name of the mean over the kept heads."""
         if len(self.heads) == self.num_heads:
             return "mean of the heads"
         if len(self.heads) == 1:
@@ -109,19 +109,19 @@ class AttentionMap(InspectionPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AlignmentMap(InspectionPart):
-    """Which source token each token of the translation comes from, as far as attention tells."""
+    """The source token that each token of the translation comes from, according to attention."""
 
     json_digits = 4
 
     links: tuple[tuple[int, int, float], ...]
     """Target token, source token and weight; not for the end of the sentence."""
     weights_TS: np.ndarray
-    """The cross-attention that aligns words: what the links are read from."""
+    """The cross-attention that aligns words, from which the links are computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative(InspectionPart):
-    """A token that could have stood there, or a label."""
+    """A token that could have been chosen, or a label."""
 
     token: str
     prob: float
@@ -130,20 +130,20 @@ class Alternative(InspectionPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenChoice(InspectionPart):
-    """One choice of a token, and what else there was to choose."""
+    """One choice of a token, and the alternatives."""
 
     index: int
-    """The place of the token in `tgt.tokens`, or in `src.tokens` where there is no target."""
+    """The index of the token in `tgt.tokens`, or in `src.tokens` if there is no target."""
     token: str
-    """The token there; at a masked position of an encoder the most probable one."""
+    """The token there; at a masked position of an encoder, the most probable one."""
     log_prob: float
     """The natural logarithm of its probability."""
     entropy: float
-    """Of the whole distribution, in nats: 0 where the model is sure."""
+    """Entropy of the whole distribution, in nats: 0 if the model is sure."""
     given: bool = False
-    """Whether the token was in the text already, and not chosen by the model (decoder-only)."""
+    """Whether the token was already in the text, not chosen by the model (decoder-only)."""
     alternatives: tuple[Alternative, ...]
-    """The most probable tokens, best first; the one there may be among them."""
+    """The most probable tokens, best first; may include the chosen one."""
     lens: tuple[Alternative, ...] = ()
     """The logit lens: the most probable token if the decoder ended after its first layer, its
     second, ..."""
@@ -151,9 +151,9 @@ class TokenChoice(InspectionPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogitPart(InspectionPart):
-    """What one part of the model adds to the logit of each token that was written.
+    """The contribution of one part of the model to the logit of each token that was written.
 
-    Over all parts that is the logit (`lens.logits`).
+    Summed over all parts, this is the logit (`lens.logits`).
     """
 
     json_digits = 4
@@ -163,7 +163,7 @@ class LogitPart(InspectionPart):
     layer with its biases, the embedding, and the other biases together: those of the attention's
     output projections, of the norms and of the output layer."""
     layer: int | None = None
-    """Its number, from 0; None for what is of no layer."""
+    """The number of its layer, from 0; None if it belongs to no layer."""
     head: int | None = None
     """The number of a head, from 0."""
     shares: tuple[float, ...]
@@ -178,36 +178,36 @@ class SwitchedOff(InspectionPart):
     layer: int
     head: int
     text: str
-    """What the same search finds then."""
+    """The result of the same search without the head."""
     log_prob: float
-    """Of the translation with all heads, in the model without it."""
+    """Log-probability of the translation with all heads, in the model without this one."""
     change: float
-    """`log_prob` minus that of the whole model; negative where the head helps."""
+    """`log_prob` minus that of the whole model; negative if the head helps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(InspectionPart):
-    """One prefix that beam search looked at: its parent's, and one token more."""
+    """One prefix that beam search considered: its parent's, plus one token."""
 
     id: int
     """Its number; a parent's is always lower."""
     parent: int | None
     """The node that it continues; None for the root, which has no token of the output."""
     step: int
-    """Tokens of the prefix: 0 for the root."""
+    """Number of tokens of the prefix: 0 for the root."""
     rank: int
-    """Its place among the continuations of its step, 0 for the best by `log_prob`."""
+    """Its rank among the continuations of its step, 0 for the best by `log_prob`."""
     token: str
     log_prob: float
-    """The sum over the prefix, natural logarithm."""
+    """The sum of natural log-probabilities over the prefix."""
     score: float | None = None
-    """`log_prob` over the length penalty, where the prefix is complete."""
+    """`log_prob` divided by the length penalty, if the prefix is complete."""
     state: NodeState = "open"
-    """"chosen": part of the best hypothesis. "finished": complete, and not the best. "open": goes
-    on, and a later node tells how it ends. "pruned": left out of the beam. "beaten": still open
-    when the search stopped, since it could no longer win."""
+    """"chosen": part of the best hypothesis. "finished": complete, but not the best. "open":
+    continued, and a later node tells how it ends. "pruned": dropped from the beam. "beaten": still
+    open when the search stopped, since it could no longer win."""
     why: str = ""
-    """What became of it and why, in English; `why_zh` in Chinese."""
+    """What happened to it and why, in English; `why_zh` in Chinese."""
     why_zh: str = ""
 
 
@@ -224,13 +224,13 @@ class BeamTree(InspectionPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction(InspectionPart):
-    """What an encoder with a head says of the text."""
+    """The prediction for the text by an encoder with a head."""
 
     labels: tuple[Alternative, ...] = ()
     """The labels of a classifier with their probabilities, most probable first."""
     tags: tuple[str | None, ...] = ()
-    """The tag at each of `src.tokens` of a tagger; None where it says none: a word is tagged at
-    its first token."""
+    """A tagger's tag at each of `src.tokens`; None if there is none: a word is tagged at its first
+    token."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tags or the labels, whichever there are."""
@@ -242,19 +242,18 @@ class Prediction(InspectionPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution(InspectionPart):
-    """How much each token had to do with the label, by one method; no proof of cause."""
+    """How much each token contributed to the label, by one method; this does not prove cause."""
 
     method: Literal["rollout", "gradient-input"]
-    """"rollout": attention followed back through the layers, shares that sum to one.
-    "gradient-input": what the label's logit changes by, to first order, with a token's vector
-    taken away; either sign."""
+    """"rollout": attention traced back through the layers; shares sum to one. "gradient-input": the
+    first-order change of the label's logit if a token's vector is removed; either sign."""
     scores: tuple[float, ...]
     """One for each of `src.tokens`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note(InspectionPart):
-    """A sentence that the reader must know, such as what was cut, in English and Chinese."""
+    """A sentence that the reader must know, such as what was cut off, in English and Chinese."""
 
     en: str
     zh: str
@@ -262,39 +261,40 @@ class Note(InspectionPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection(InspectionPart):
-    """Everything that was found about one text."""
+    """The complete inspection of one text."""
 
     kind: Literal["encoder-decoder", "decoder-only", "encoder-only"]
     model: str
-    """Its position."""
+    """The path of the model folder."""
     src_lang: str | None = None
-    """The code of the source language, or of the only one, where the folder says it."""
+    """The code of the source language, or of the only one, if the folder names it."""
     tgt_lang: str | None = None
-    """The code of the target language, where the folder says it."""
+    """The code of the target language, if the folder names it."""
     src: Sentence
-    """The text; of a decoder-only model with its continuation."""
+    """The text; for a decoder-only model, with its continuation."""
     tgt: Sentence | None = None
     attention: tuple[AttentionMap, ...] = ()
     """One for each kind of attention that the model has."""
     alignment: AlignmentMap | None = None
-    """Of a translation."""
+    """For a translation only."""
     steps: tuple[TokenChoice, ...] = ()
-    """Of a translation and of a continuation each token; of a masked language model each gap."""
+    """One for each token of a translation or a continuation; for a masked language model, one for
+    each gap."""
     logits: tuple[LogitPart, ...] = ()
-    """The share of each part in the logit of each step: of a translation and of a continuation."""
+    """The share of each part in the logit of each step, for a translation or a continuation."""
     beam: BeamTree | None = None
-    """Of a translation."""
+    """For a translation only."""
     switched_off: tuple[SwitchedOff, ...] = ()
-    """One for each head, where it was asked for."""
+    """One for each head, if requested."""
     prediction: Prediction | None = None
-    """Of an encoder with a head."""
+    """For an encoder with a head only."""
     attributions: tuple[Attribution, ...] = ()
-    """Of a classifier."""
+    """For a classifier only."""
     notes: tuple[Note, ...] = ()
-    """What was cut or left out."""
+    """What was cut off or left out."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: attention weights with four digits, probabilities with six."""
+        """Return plain data for JSON: four digits for attention weights, six for other numbers."""
         found = Plain.to_dict(self)
         languages = {"src": found.pop("src_lang"), "tgt": found.pop("tgt_lang")}
         head = {name: found.pop(name) for name in ("kind", "model")}

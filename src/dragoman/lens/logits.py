@@ -1,44 +1,44 @@
-"""Where a logit comes from: the logit lens, and the share of each head in a logit.
+"""The origin of a logit: the logit lens, and the share of each head in a logit.
 
 # Logit lens
 
-What the model would write if it ended after decoder layer `l` (nostalgebraist, 2020): the final
-norm and the output layer are applied to the residual stream `x_l` as if it were the last,
+The output of the model if it ended after decoder layer `l` (nostalgebraist, 2020): the final norm
+and the output layer are applied to the residual stream `x_l` as if it were the last,
 
     p_l = softmax(s norm(x_l) W_out^T + b_out)
 
-with `s`, the config's `logit_scale`. After the last layer that is the model's own distribution,
-over all tokens, also those that no search writes. A post-norm stack has no final norm, since `x_l`
-has just left one. The norm and the output layer were trained for the last layer alone, so that an
-early layer may know more than it shows here.
+where `s` is the config's `logit_scale`. After the last layer this is the model's own distribution
+over all tokens, including those that no search generates. A post-norm stack has no final norm,
+since `x_l` is the output of one. The norm and the output layer were trained for the last layer
+only, so an early layer may know more than it shows here.
 
 # Shares
 
-The vector that the output layer reads is a sum of what embedding, heads, feed-forward networks and
-biases have put into the residual stream, so the logit is the sum of what each puts into it (direct
-logit attribution; Elhage et al., 2021). A norm at `y` is linear once its scale is taken as it is,
-that of the whole residual: with `sigma(y)` = sqrt(var(y) + epsilon) in LayerNorm,
+The vector that the output layer reads is the sum of what embedding, heads, feed-forward networks
+and biases have added to the residual stream, so the logit is the sum of their contributions (direct
+logit attribution; Elhage et al., 2021). A norm at `y` is linear if its scale is fixed to that of
+the whole residual: with `sigma(y)` = sqrt(var(y) + epsilon) in LayerNorm,
 
     norm(y) = gamma * (y - mean(y)) / sigma(y) + beta,    y = c_1 + c_2 + ...
             = sum_i  gamma * (c_i - mean(c_i)) / sigma(y)  +  beta,
 
 since centring is linear; RMSNorm has no mean and no beta, and `sigma(y)` = sqrt(mean(y^2) +
-epsilon). The share of a part is the part carried through every norm behind it, times the token's
-row of the output layer. In a pre-norm stack that
-is the final norm; in a post-norm one, also DeepNorm's, whose sublayers end in
-`norm(alpha x + f(x))`, it is the norms of all later sublayers and its own.
+epsilon). The share of a part is the part carried through every norm after it, times the token's row
+of the output layer. In a pre-norm stack, this is the final norm. In a post-norm one, and with
+DeepNorm, sublayers end in `norm(alpha x + f(x))`, and it is the norms of the part's own sublayer
+and all later ones.
 
-Instead of carrying each part forward, the row is carried back. `g` begins as `s W_out[v]`, and
+Instead of carrying each part forward, the row is carried back. `g` starts as `s W_out[v]`, and
 
     at a norm       biases += beta . g;   h = gamma * g / sigma(y);   g = h - mean(h)  (RMS: g = h)
     at a sublayer   share of head i = g . (z_i W_O,i);   biases += g . b_O
-                    share of the feed-forward network = g . f(x), its biases within
+                    share of the feed-forward network = g . f(x), including its biases
     past it         g = alpha g, in post-norm
-    at the start    share of the embedding = g . x_0, positions and its own norm within
+    at the start    share of the embedding = g . x_0, including positions and its own norm
 
-with the output `z_i` of head i. The shares sum to the logit, before a soft cap. They are what a
-part says to the output layer itself; what it says to later layers counts in the shares of those.
-So the encoder, which the decoder reads by its cross-attention alone, has none of its own.
+where `z_i` is the output of head i. The shares sum to the logit before a soft cap. They measure
+what a part contributes directly to the output layer; what it contributes to later layers counts in
+their shares. So the encoder, which the decoder reads only by cross-attention, has no share.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,19 +53,19 @@ from dragoman.nn.layers import Layer, Residual
 
 Writer = EncoderDecoder | DecoderOnly
 Flow = dict[nn.Module, tuple[Tensor, Tensor]]
-"""What each module read and what it returned, of the positions that are asked for, in float64."""
+"""The input and the output of each module at the requested positions, in float64."""
 TOKENS_AT_ONCE = 64
-"""Tokens whose distributions over the vocabulary are in memory at once."""
+"""Number of tokens whose distributions over the vocabulary are in memory at once."""
 
 
 def explain_logits(
     model: Writer, inputs: Sequence[Sequence[int]], ids: Sequence[int]
 ) -> tuple[list[tuple[Tensor, Tensor]], tuple[LogitPart, ...]]:
-    """The logit lens and the shares in the logits of T tokens, `ids`.
+    """Return the logit lens and the shares in the logits of the T tokens `ids`.
 
-    `inputs` are what the model reads: source and target, or one text; token t is written after the
-    position t of the last of them. Returns, after each decoder layer, the highest probability `(T)`
-    and the token `(T)` that has it; and the shares, those of the last layers first.
+    `inputs` are what the model reads: source and target, or one text; token t is written after
+    position t of the last of them. The lens is, after each decoder layer, the highest probability
+    `(T)` and the token `(T)` that has it. The shares start with those of the last layers.
     """
     view = evaluation_view(model)
     layers = view.decoder.each_layer()
@@ -88,7 +88,7 @@ def explain_logits(
 
 
 def _sublayers(layer: Layer) -> Iterator[tuple[PartName, nn.Module, Residual]]:
-    """The sublayers from the first to the last, with what is around them."""
+    """Yield the sublayers from first to last, with their residuals."""
     yield "decoder", layer.self_attn, layer.self_attn_residual
     if layer.cross_attn is not None and layer.cross_attn_residual is not None:
         yield "cross", layer.cross_attn, layer.cross_attn_residual
@@ -102,28 +102,28 @@ def _best(model: Writer, x_TD: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def early_probs(model: Writer, x_TD: Tensor) -> Tensor:
-    """What the model would write if this were the last residual stream: `(T, V)`."""
+    """Return the output probabilities if this were the last residual stream: `(T, V)`."""
     hidden_TD = model.decoder.final_norm(x_TD.to(model.output.weight.dtype))
     return model.project(hidden_TD * model.logit_scale).softmax(-1)
 
 
 class Carried:
-    """The rows of T tokens in the output layer, on their way back through a decoder."""
+    """The output layer's rows of T tokens, carried back through a decoder."""
 
     def __init__(self, output: nn.Linear, ids_T: Tensor, scale: float) -> None:
         self.g_TD = output.weight[ids_T].double() * scale
         self.biases_T = self.g_TD.new_zeros(len(ids_T))
-        """The shares of the biases that were passed."""
+        """The shares of the biases passed so far."""
         if output.bias is not None:
             self.biases_T += output.bias[ids_T]
 
     def pass_bias(self, bias_D: Tensor | None) -> None:
-        """Take the share of a bias, if there is one."""
+        """Add the share of a bias, if there is one."""
         if bias_D is not None:
             self.biases_T += self.g_TD @ bias_D.double()
 
     def pass_norm(self, norm: nn.Module, y_TD: Tensor) -> None:
-        """Go from behind a norm that read `y` to before it."""
+        """Carry the rows back through a norm that read `y`."""
         if isinstance(norm, RMSNorm):
             scale_T1 = (y_TD.square().mean(-1, keepdim=True) + norm.eps).rsqrt()
             self.g_TD = self.g_TD * norm.weight * scale_T1

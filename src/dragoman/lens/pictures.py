@@ -1,17 +1,17 @@
 """The pictures of attention: a grid with tokens, and every head of a model on one text.
 
 Matplotlib's own font has no Chinese glyphs, and naming a font that is not installed only prints
-warnings. So every label gets the first font file that has all its characters:
+warnings. So every label uses the first font file that has all its characters:
 
 1. matplotlib's own font;
-2. a font of the machine that is made for Chinese, Japanese or Korean;
-3. Noto Sans SC (SIL Open Font Licence), which the package `zhplot` carries and
-   the extra `plot` brings; only its file is used, the package is not imported,
-   because importing it changes matplotlib's global settings;
-4. any other font of the machine; of matplotlib's own none, as its "Last Resort" font draws a
-   frame for every character and others hold signs of formulas at the places of letters.
+2. an installed font that is made for Chinese, Japanese or Korean;
+3. Noto Sans SC (SIL Open Font Licence), which the package `zhplot` contains and the extra `plot`
+   installs; only its file is used, and the package is not imported, because importing it changes
+   matplotlib's global settings;
+4. any other installed font, but no other one of matplotlib's: its "Last Resort" font draws a frame
+   for every character, and others have math symbols in place of letters.
 
-If none has them, a character is shown by its code point: U+6211 for 我.
+If no font has them, missing characters are shown by their code points: U+6211 for 我.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,16 +45,16 @@ _MADE_FOR_CJK = (
     *("microsoft yahei", "wenquanyi", "simhei", "heiti", "droid sans fallback", "noto serif cjk"),
     *("songti", "simsun", "malgun gothic", "yu gothic"),
 )
-"""How the names of such fonts begin, best first."""
+"""Prefixes of the names of such fonts, best first."""
 
 
 # ---------------------------------------------------------------- any figure
 
 
 def blank(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches, apart from matplotlib's global state.
+    """Return an empty figure of this size in inches, independent of matplotlib's global state.
 
-    It is white, whatever the page around it: its colours mean numbers and stay what they are.
+    It is white whatever surrounds it, because its colours represent numbers and must not change.
     """
     return Figure(
         figsize=(width, height), dpi=_DOTS_AN_INCH, layout="constrained", facecolor="white"
@@ -62,13 +62,12 @@ def blank(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: Path | str) -> Path:
-    """Write a PNG, whole or not at all; the same figure gives the same bytes.
+    """Write a PNG atomically and return its path; the same figure gives the same bytes.
 
-    Missing folders are made. Returns the path. Raises `InputError` if nothing can be written
-    there.
+    Missing folders are created. Raises `InputError` if nothing can be written there.
     """
     target = Path(path)
-    drawn = BytesIO()  # a pipe takes bytes in their order alone, and this library goes back
+    drawn = BytesIO()  # a pipe takes bytes in order only, and this library seeks back
     figure.savefig(drawn, format="png", metadata={"Software": None})
     with replacing(target, "picture") as part:
         part.write_bytes(drawn.getvalue())
@@ -86,14 +85,14 @@ def plot_alignment(
     *,
     title: str = "",
 ) -> Path:
-    """Draws attention weights as a heat map and writes it as a PNG file.
+    """Draw attention weights as a heat map and write it as a PNG file.
 
-    Source tokens are on top, target tokens on the side; row t shows how much target token t took
-    from each source token (white is 0, the darkest blue is 1). Missing folders of the path are
-    made; the file appears whole or not at all.
+    Source tokens are on top, target tokens on the side; row t shows how much target token t attends
+    to each source token (white is 0, the darkest blue is 1). Missing folders are created, and the
+    file is written atomically.
 
     `weights_TS` has shape (T, S): T target tokens, S source tokens. Returns the path. Raises
-    `InputError` if nothing can be written there, `ValueError` on shapes that do not fit.
+    `InputError` if nothing can be written there, `ValueError` on shapes that do not match.
     """
     expected = (len(tgt_tokens), len(src_tokens))
     if weights_TS.shape != expected or 0 in expected:
@@ -105,7 +104,7 @@ def plot_alignment(
 def heat_map(
     weights_TS: np.ndarray, src_tokens: Sequence[str], tgt_tokens: Sequence[str], title: str
 ) -> Figure:
-    """The figure, apart from matplotlib's global state: no window, no settings, no open figures."""
+    """Return the figure, without matplotlib's global state: no window, settings or open figures."""
     rows, columns = len(tgt_tokens), len(src_tokens)
     width = min(2.2 + _INCHES_A_TOKEN * columns, _INCHES_AT_MOST)
     height = min(1.8 + _INCHES_A_TOKEN * rows, _INCHES_AT_MOST)
@@ -121,7 +120,7 @@ def heat_map(
 def draw_cells(
     axes: Axes, weights_TS: np.ndarray, src_tokens: Sequence[str], tgt_tokens: Sequence[str]
 ) -> AxesImage:
-    """Draw the grid alone: from white, 0, to the darkest blue, 1."""
+    """Draw only the grid: from white, 0, to the darkest blue, 1."""
     image = axes.imshow(weights_TS, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     _name_cells(axes, src_tokens, tgt_tokens)
     _separate_cells(axes, len(tgt_tokens), len(src_tokens))
@@ -148,7 +147,7 @@ def _separate_cells(axes: Axes, rows: int, columns: int) -> None:
 
 
 def _dress(text: Text, font: FontProperties, *, size: float) -> None:
-    """Literal text, in which "$" begins no formula, in that font."""
+    """Set text in this font, literally: "$" does not start a formula."""
     text.set_parse_math(False)
     text.set_fontproperties(font)
     text.set_fontsize(size)
@@ -158,18 +157,18 @@ def _dress(text: Text, font: FontProperties, *, size: float) -> None:
 
 
 def plot_heads(inspection: Inspection, path: Path | str) -> Path:
-    """Draw where a model looks: one large grid with tokens, and a small one for each head.
+    """Draw where a model attends: one large grid with tokens, and a small one for each head.
 
     The large grid is the word alignment of a translation, else the last layer's attention averaged
-    over its heads. Below are the heads of each kind of attention, a row for each layer that was
-    kept, each under the word for what it does; queries go down, keys go right, as in the large one.
-    Writes a PNG and returns its path. Raises InputError if nothing can be written there.
+    over its heads. Below are the heads of each kind of attention, a row for each kept layer, each
+    under the word for its behaviour; queries go down, keys go right, as in the large one. Writes a
+    PNG and returns its path. Raises InputError if nothing can be written there.
     """
     return save(figure_of(inspection), path)
 
 
 def figure_of(inspection: Inspection) -> Figure:
-    """The figure of `plot_heads`: as large as its tokens and heads need, up to a limit."""
+    """Return the figure of `plot_heads`: as large as its tokens and heads need, up to a limit."""
     weights_TS, rows, columns, title = _main(inspection)
     most_heads = max((len(each.heads) for each in inspection.attention), default=0)
     width = max(2.5 + _MAIN_INCHES_A_TOKEN * len(columns), 0.8 + _INCHES_A_HEAD * most_heads, 6.0)
@@ -195,7 +194,7 @@ def _main(inspection: Inspection) -> tuple[np.ndarray, tuple[str, ...], tuple[st
 
 
 def _draw_heads(block: SubFigure, attention: AttentionMap, columns: int) -> None:
-    """A small grid for each layer and head, with no tokens: their order is that of the texts."""
+    """Draw a small grid for each layer and head, without tokens; their order is the texts'."""
     block.suptitle(f"{attention.name}: layer.head, counted from 0", x=0.01, ha="left", fontsize=11)
     grid = block.add_gridspec(len(attention.layers), columns)
     for row, layer in enumerate(attention.layers):
@@ -213,7 +212,7 @@ def _draw_heads(block: SubFigure, attention: AttentionMap, columns: int) -> None
 
 
 def label(text: str) -> tuple[str, FontProperties]:
-    """The text as it can be drawn, and the font to draw it with."""
+    """Return the text in a form that can be drawn, and the font to draw it with."""
     shown = "".join(
         char if char.isprintable() else "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}" for char in text
     )
@@ -228,7 +227,7 @@ def label(text: str) -> tuple[str, FontProperties]:
 
 
 def _candidates() -> Iterator[str]:
-    """Paths of font files, in the order of this file's docstring; each source only when needed."""
+    """Yield paths of font files in the order of the module's docstring, looked up when needed."""
     yield fontManager.findfont("DejaVu Sans")
     made_for_cjk, others = _installed()
     yield from made_for_cjk
@@ -238,7 +237,7 @@ def _candidates() -> Iterator[str]:
 
 @cache
 def _installed() -> tuple[list[str], list[str]]:
-    """Upright fonts of the machine: those made for Chinese, best first, and the others."""
+    """Return the installed upright fonts: those made for Chinese, best first, and the others."""
     made_for_cjk, others = set[tuple[int, str, str]](), set[str]()
     for font in fontManager.ttflist:
         if (
@@ -257,7 +256,7 @@ def _installed() -> tuple[list[str], list[str]]:
 
 @cache
 def _carried() -> list[str]:
-    """Font files in the package `zhplot`, if it is installed."""
+    """Return the font files in the package `zhplot`, if it is installed."""
     spec = find_spec("zhplot")
     folders = spec.submodule_search_locations if spec else None
     return [str(path) for folder in folders or () for path in sorted(Path(folder).rglob("*.ttf"))]
@@ -265,7 +264,7 @@ def _carried() -> list[str]:
 
 @cache
 def _glyphs(path: str) -> frozenset[int]:
-    """The code points that a font file can draw; none if it cannot be read or scaled."""
+    """Return the code points that a font file can draw; none if it cannot be read or scaled."""
     try:
         font = FT2Font(path)
     except (OSError, RuntimeError):

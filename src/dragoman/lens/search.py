@@ -1,12 +1,11 @@
-"""What a search saw, recorded from outside, and the tree of a beam search.
+"""Recording the choices of a search from outside, and the tree of a beam search.
 
 `Observed` is a strategy that wraps another one and records each step. Neither the decoding loop nor
-the wrapped strategy knows of it, so the result is that of the search without it.
+the wrapped strategy is aware of it, so the result is the same as without it.
 
-`beam_tree` makes a tree of these notes: every prefix that was looked at, and what became of it. At
-each step each open prefix is continued by its most probable tokens; of all these continuations the
-ones with the highest sums fill the free places of the beam (`dragoman.decode.beam`), and the others
-are pruned.
+`beam_tree` builds a tree from this record: every prefix that was considered, and its fate. At each
+step, each open prefix is continued by its most probable tokens. The continuations with the highest
+sums fill the free places of the beam (`dragoman.decode.beam`), and the others are pruned.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +23,13 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.wording import counted
 
 MOST_PRUNED = 30
-"""Pruned continuations of a step that are kept, best first: with beams above 6 there are more."""
+"""Maximum pruned continuations kept per step, best first: beams above 6 have more."""
 
 
 ALTERNATIVES = 5
 """Number of alternatives reported at each step."""
 Best = Hypothesis | Generation
-"""The best sequence of a search, alone or as the task gives it."""
+"""The best sequence of a search, as a hypothesis or as the task returns it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +43,11 @@ class Expansion:
     entropies: tuple[float, ...]
     """Entropy of each row's whole distribution, in nats."""
     tokens: tuple[int, ...]
-    """The token that each new row took."""
+    """The token that each new row appended."""
     parents: tuple[int, ...]
     """The row that each new row continues."""
     log_probs_N: Tensor
-    """The sum over each new row's tokens."""
+    """The sum of log-probabilities of each new row's tokens."""
     scores: tuple[float, ...]
     """That sum, normalised for length."""
     ended: tuple[bool, ...]
@@ -58,7 +57,7 @@ class Expansion:
 class Observed:
     """A strategy that delegates to another one, for a single sentence, and records each step.
 
-    It is the frontier of its one search, too.
+    It is also the frontier of its only search.
     """
 
     def __init__(self, strategy: Beam | Greedy | PowerBeam | Sample) -> None:
@@ -81,7 +80,7 @@ class Observed:
         return self
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
-        """Let the wrapped frontier choose, and record what there was to choose from."""
+        """Let the wrapped frontier choose, and record the alternatives."""
         wanted = max(ALTERNATIVES, self.beam_size)
         values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(wanted, log_probs_NV.shape[1]))
         entropies_N = torch.special.entr(log_probs_NV.exp()).sum(1)
@@ -103,20 +102,20 @@ class Observed:
         return advance
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Pass it to the wrapped frontier."""
+        """Forward the call to the wrapped frontier."""
         self._frontier.keep(sentences_K)
 
     def written(self, best: Best) -> tuple[int, ...]:
-        """All ids of a hypothesis of the search, with eos if the model wrote it."""
+        """Return all ids of a hypothesis, with eos if the model generated it."""
         return (*best.ids, self.eos_id) if best.stopped == "eos" else best.ids
 
     def rows_of(self, tokens: Sequence[int]) -> list[int]:
-        """The row in which each token of a complete hypothesis was chosen, step by step.
+        """Return the row in which each token of a complete hypothesis was chosen, step by step.
 
-        `tokens` are all that were generated, eos among them.
+        `tokens` are all generated ones, including eos.
         """
         rows: list[int] = []
-        row = 0  # that of the empty prefix; none is continued twice by the same token
+        row = 0  # the empty prefix; no prefix is continued twice by the same token
         for token, expansion in zip(tokens, self.expansions, strict=False):
             row = list(zip(expansion.parents, expansion.tokens, strict=True)).index((row, token))
             rows.append(row)
@@ -124,18 +123,18 @@ class Observed:
 
 
 Fate = tuple[NodeState, str, str]
-"""What became of a prefix, and why, in English and Chinese."""
+"""The final state of a prefix, and why, in English and Chinese."""
 
 
 def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> BeamTree:
-    """The tree of an observed beam search (or greedy search) that has found `best`.
+    """Return the tree of an observed beam search (or greedy search) whose result is `best`.
 
-    `name_of` gives the piece of an id; the root's name is empty.
+    `name_of` returns the piece of an id; the root's name is empty.
     """
     nodes = [Node(id=0, parent=None, step=0, rank=0, token="", log_prob=0.0)]  # the root
     fates: dict[int, Fate] = {}
     open_rows = {0: 0}  # their node numbers
-    layers: list[dict[int, int]] = []  # of each step, node numbers of the rows that got a place
+    layers: list[dict[int, int]] = []  # for each step, node numbers of the rows that got a place
     sums_N = torch.zeros(1)
     places = notes.beam_size
     for expansion in notes.expansions:
@@ -153,7 +152,7 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
             if rank >= places:
                 lowest = nodes[placed[places - 1]].log_prob
                 fates[node.id] = _pruned(places, notes.beam_size, lowest)
-            else:  # it is in the row of its rank
+            else:  # its row is its rank
                 placed[rank] = node.id
                 fates[parent] = GOES_ON
                 if expansion.ended[rank]:
@@ -183,9 +182,9 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
 def _continuations(
     expansion: Expansion, open_rows: dict[int, int], sums_N: Tensor
 ) -> Iterator[tuple[int, int, float]]:
-    """The possible continuations of all open rows by rank: the node, the token, the sum.
+    """Yield the possible continuations of all open rows by rank: the node, the token, the sum.
 
-    The sums are added and sorted as `Beam` does it, so that ties have its order.
+    The sums are added and sorted as in `Beam`, so that ties have the same order.
     """
     rows = sorted(open_rows)
     width = min(len(expansion.tokens), expansion.top_tokens_Nk.shape[1])
@@ -203,9 +202,9 @@ def _continuations(
 def searched_steps(
     notes: Observed, best: Best, tokenizer: Tokenizer, first: int
 ) -> Iterator[TokenChoice]:
-    """Each token that was written, and its alternatives.
+    """Yield each token that was written, with its alternatives.
 
-    `first` is the index of the first one in its list of tokens.
+    `first` is the index of the first token in its list.
     """
     ids = notes.written(best)
     columns = zip(ids, best.token_log_probs, notes.rows_of(ids), notes.expansions, strict=False)
@@ -225,7 +224,7 @@ def searched_steps(
 def logit_step(
     logits_V: Tensor, index: int, tokenizer: Tokenizer, given: int | None = None
 ) -> TokenChoice:
-    """The step at a position with these logits: of the given token, or else the best one."""
+    """Return the step at a position with these logits: for the given token, or else the best."""
     log_probs_V = logits_V.float().log_softmax(0)
     values_Nk, tokens_Nk = top_tokens(log_probs_V[None], min(ALTERNATIVES, len(log_probs_V)))
     id_ = int(tokens_Nk[0, 0]) if given is None else given
@@ -250,7 +249,7 @@ def _alternatives(
     return tuple(Alternative(token=token, prob=prob) for token, prob in found)
 
 
-# ---------------------------------------------------------------- what became of a prefix, and why
+# ---------------------------------------------------------------- the fate of a prefix, and why
 
 
 LEFT_OUT: Fate = (
@@ -279,7 +278,7 @@ def _chosen(number: int, winner: int, best: Best) -> Fate:
 
 
 def _pruned(places: int, width: int, lowest_sum: float) -> Fate:
-    """So many places were free of all; `lowest_sum` is the lowest that still got one."""
+    """Explain pruning: `places` of `width` were free, and `lowest_sum` is the lowest to get one."""
     lowest, taken = f"{lowest_sum:.3f}", width - places
     why = f"Pruned: {places} continuations with higher sums filled the beam"
     why_zh = f"被剪枝：{places} 个总对数概率更高的续写占满了束"

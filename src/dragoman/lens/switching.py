@@ -1,13 +1,13 @@
-"""What becomes of a translation when one head is switched off: its output is zero.
+"""How a translation changes when one head is switched off, so that its output is zero.
 
-That is `Concat(z_1 ... z_H) W_O + b_O` with `z_i = 0`. Since head i alone meets its part of `W_O`,
-a copy of `W_O` in which that part is zero does the same, in any search and any arithmetic. Nothing
-is trained again, and the model itself stays as it is.
+That is `Concat(z_1 ... z_H) W_O + b_O` with `z_i = 0`. Since only head i is multiplied by its part
+of `W_O`, a copy of `W_O` in which that part is zero does the same, in any search and any
+arithmetic. Nothing is retrained, and the model itself is unchanged.
 
-Two results tell what the head did: the translation that the same search finds without it, and by
-how much the log-probability of the whole model's translation, `sum_t ln p(y_t | y_<t, x)`, changes.
-Heads can stand in for each other (Michel et al., 2019): the changes do not add up, and a head whose
-change is 0 may matter once another one is off too.
+Two results show what the head did: the translation that the same search finds without it, and the
+change of the log-probability of the whole model's translation, `sum_t ln p(y_t | y_<t, x)`. Heads
+can replace each other (Michel et al., 2019): the changes do not add up, and a head whose change is
+0 may matter once another one is off too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from dragoman.tasks.translate.translator import Translator
 
 
 def without_head(model: EncoderDecoder, name: MapName, layer: int, head: int) -> EncoderDecoder:
-    """A view of a model in which the output of one head is zero."""
+    """Return a view of a model in which the output of one head is zero."""
     view = evaluation_view(model)
     attention = attentions(view)[name][layer]
     attention.out_proj = deepcopy(attention.out_proj)
@@ -49,7 +49,7 @@ def switch_off(
 ) -> Iterator[SwitchedOff]:
     """Translate `src_ids` again without each head of the maps, one at a time.
 
-    `best` is what the whole model finds between these languages with these options.
+    `best` is the whole model's result between these languages with these options.
     """
 
     def log_prob(translator: Translator) -> float:

@@ -1,6 +1,6 @@
 """An inspection as lines of text: for a terminal, a pipe, an e-mail.
 
-No colours. A Chinese character is as wide as two letters, so that columns are aligned.
+No colours. A Chinese character counts as two letters wide, so that columns are aligned.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from dragoman.lens.inspection import (
 SMALLEST_SHARE = 0.1
 """Smallest share of attention that is printed."""
 LINKS = 3
-"""Maximum number of tokens printed for a row."""
+"""Maximum number of tokens printed in a row."""
 BEGINNING = 40
 """Maximum number of tokens printed for a hypothesis."""
 BAR = 20
@@ -35,13 +35,13 @@ KINDS = (
     "(a head is named for the kind of place that gets half of its attention; broad: nearly even;",
     " mixed: neither, where it looks depends on the words; --layers 0 lists the heads of a layer)",
 )
-"""What the names of heads mean."""
+"""The meaning of the names of heads."""
 GUESSES = 4
-"""Maximum number of guesses of the logit lens printed for a token, the last ones."""
+"""Maximum number of logit-lens guesses printed for a token, the last ones."""
 
 
 def lines_of(inspection: Inspection) -> Iterator[str]:
-    """The lines, without their ends: a section for what there is, empty lines between them."""
+    """Yield the lines, without their ends: a section for each part, with empty lines between."""
     sections = [
         _texts(inspection),
         _prediction(inspection),
@@ -82,7 +82,7 @@ def _prediction(inspection: Inspection) -> Iterator[str]:
 
 
 def _attributions(inspection: Inspection) -> Iterator[str]:
-    """What each token had to do with the first label, one method beside the other."""
+    """Return each token's contribution to the first label, with the methods side by side."""
     if not inspection.attributions:
         return iter(())
     columns = [("token", *map(_piece, inspection.src.tokens))]
@@ -94,7 +94,7 @@ def _attributions(inspection: Inspection) -> Iterator[str]:
 
 
 def _steps(inspection: Inspection) -> Iterator[str]:
-    """A row for each token: how sure the model was, where it looked, what else there was."""
+    """Yield a row for each token: the model's certainty, where it looked, and alternatives."""
     if not inspection.steps:
         return
     looked = _looks(inspection)
@@ -116,24 +116,24 @@ def _steps(inspection: Inspection) -> Iterator[str]:
 
 
 def _looks(inspection: Inspection) -> Mapping[int, np.ndarray]:
-    """For the place of each step the weights over `src.tokens`: the last layer's mean."""
+    """Return the weights over `src.tokens` by the index of each step: the last layer's mean."""
     if inspection.alignment is not None:
         return dict(enumerate(inspection.alignment.weights_TS))
     if not inspection.attention:
         return {}
-    ahead = 1 if inspection.kind == "decoder-only" else 0  # what is read writes the next token
+    ahead = 1 if inspection.kind == "decoder-only" else 0  # each query predicts the next token
     return dict(enumerate(inspection.attention[0].weights_LHTS[-1].mean(0), start=ahead))
 
 
 def _whose_looks(attention: AttentionMap) -> Iterator[str]:
-    """What "looked at" averages, where it is not the last layer with all its heads."""
+    """Say what "looked at" averages, if it is not the last layer with all its heads."""
     layer = attention.layers[-1]
     if layer + 1 < attention.num_layers or len(attention.heads) < attention.num_heads:
         yield f"(looked at: layer {layer}, {attention.mean_name})"
 
 
 def _logits(inspection: Inspection) -> Iterator[str]:
-    """A row for each token: its logit, the parts with the greatest shares, the logit lens."""
+    """Return a row for each token: its logit, the parts with the largest shares, the logit lens."""
     if not inspection.logits:
         return iter(())
     rows = [("token", "logit", "largest shares", "best guess from layer on")]
@@ -146,13 +146,13 @@ def _logits(inspection: Inspection) -> Iterator[str]:
 
 
 def _part(part: LogitPart) -> str:
-    """The name of a part with its numbers: "cross 1.0", "feed-forward 1", "embedding"."""
+    """Return the name of a part with its numbers: "cross 1.0", "feed-forward 1", "embedding"."""
     numbers = ".".join(str(number) for number in (part.layer, part.head) if number is not None)
     return f"{part.name} {numbers}".rstrip()
 
 
 def _guesses(lens: Sequence[Alternative]) -> str:
-    """The most probable token after each layer at which it is another one than before."""
+    """Return the most probable token after each layer at which it changes."""
     new = [n for n, guess in enumerate(lens) if n == 0 or guess.token != lens[n - 1].token]
     return ", ".join(f"{n}: {_piece(lens[n].token)} {lens[n].prob:.0%}" for n in new[-GUESSES:])
 
@@ -166,7 +166,7 @@ def _shares(weights_S: np.ndarray | None, tokens: Sequence[str]) -> str:
 
 
 def _heads(maps: Sequence[AttentionMap]) -> Iterator[str]:
-    """How many heads of each kind each map has; where a part was chosen, each of them."""
+    """Yield the number of heads of each kind in each map; if only some were kept, each head."""
     if not maps:
         return
     kinds: tuple[HeadKind, ...] = get_args(HeadKind)
@@ -194,7 +194,7 @@ def _heads(maps: Sequence[AttentionMap]) -> Iterator[str]:
 
 
 def _switched_off(inspection: Inspection) -> Iterator[str]:
-    """The translation without each head, first without those that matter most for it."""
+    """Yield the translation without each head, starting with those that matter most."""
     if not inspection.switched_off or inspection.tgt is None:
         return
     rows = [("switched off", "change of log-probability", "translation")]
@@ -205,7 +205,7 @@ def _switched_off(inspection: Inspection) -> Iterator[str]:
 
 
 def _beam(tree: BeamTree | None) -> Iterator[str]:
-    """How large the tree is, and the hypotheses that were complete, best first."""
+    """Yield the size of the tree, and the complete hypotheses, best first."""
     if tree is None:
         return
     counts = Counter(node.state for node in tree.nodes[1:])
@@ -230,7 +230,7 @@ def _beam(tree: BeamTree | None) -> Iterator[str]:
 
 
 def table(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
-    """Rows as lines, their cells in columns; those of the columns `right` end together."""
+    """Yield rows as lines with aligned columns; the columns in `right` are right-aligned."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = []
@@ -241,12 +241,12 @@ def table(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator
 
 
 def _piece(token: str) -> str:
-    """A token, in which a space can be seen."""
+    """Return a token with its spaces made visible."""
     return _shown(token).replace(" ", "\N{LOWER ONE EIGHTH BLOCK}")
 
 
 def _shown(text: str) -> str:
-    """On one line, and harmless to a terminal: what cannot be printed by its number."""
+    """Return a text on one line, safe for a terminal: unprintable characters as code points."""
     return "".join(
         char if char.isprintable() else _SIGNS.get(char, f"\\u{{{ord(char):x}}}") for char in text
     )

@@ -1,13 +1,14 @@
-"""Attention as it happens: the weights of every layer and head, watched from outside.
+"""Tracing attention: the weights of every layer and head, recorded from outside.
 
-`Watched` makes a view of a model (the same weights in modules of its own) and gives each attention
-of the view a `Recording` of its pattern; the model itself, which other threads may use, stays as it
-is. The recording computes the weights of the wanted heads by the formula, from the queries, keys
-and values, the mask and the bias of each call; then the pattern runs its fast path. So decoding has
-no flag for this, and no cost when nothing is watched. A layer that is not wanted records nothing.
+`Watched` makes a view of a model (the same weights in its own modules) and replaces the pattern of
+each attention in the view by a `Recording` of it. The model itself, which other threads may use, is
+unchanged. The recording computes the weights of the wanted heads by the formula, from the queries,
+keys and values, the mask and the bias of each call; then the pattern runs its fast path. So
+decoding needs no flag for this, and there is no cost if nothing is watched. Unwanted layers record
+nothing.
 
-The three `trace_` functions let a model read again what it has read before, each the way its task
-does: token by token with a cache if it writes, all at once if it only reads.
+The three `trace_` functions let a model read a text again, in the same way as its task: token by
+token with a cache if it generates, all at once if it only reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +29,8 @@ from dragoman.nn.patterns.recording import Recording
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
 MOST_WEIGHTS = 1_000_000
-"""Weights of one map that are kept: what a file and a page can hold. Beyond it layers are left out,
-then heads."""
+"""Maximum weights of a map that are kept: what a file and a page can contain. Beyond this, layers
+are left out, then heads."""
 
 
 ALL = Wanted()
@@ -37,12 +38,12 @@ ALL = Wanted()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced:
-    """One kind of attention of a model, while it read one text."""
+    """The weights of one kind of attention while a model read one text."""
 
     layers: tuple[int, ...]
-    """The layers that `weights_LHTS` has."""
+    """The layers in `weights_LHTS`."""
     heads: tuple[int, ...]
-    """The heads that it has of each of them."""
+    """The heads in `weights_LHTS`, for each layer."""
     num_layers: int
     """Number of layers of the model."""
     num_heads: int
@@ -50,16 +51,16 @@ class Traced:
     weights_LHTS: Tensor
     """The weights (float32): row t of the T queries over the S keys."""
     means: Mapping[int, Tensor]
-    """The mean over all heads, or some, (T, S) of each averaged layer."""
+    """The mean over all or some heads, (T, S), of each averaged layer."""
 
 
 # ---------------------------------------------------------------- watching
 
 
 class Watch:
-    """Collects the weights of the given heads in each call of one attention, on one row.
+    """Collects the weights of the given heads in each call of one attention, for one row.
 
-    No other head is computed, unless the mean over the heads `averaged` is wanted too.
+    No other heads are computed, unless the mean over the heads `averaged` is also wanted.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Watch:
         attention.pattern = Recording(of=attention.pattern, see=self._keep, heads=only)
 
     def _keep(self, weights_BHTS: Tensor) -> None:
-        """Keep the weights of a call and, as one head more, their mean."""
+        """Store the weights of a call and, as an additional head, the mean."""
         weights_HTS = weights_BHTS[0].float().cpu()
         if self.averaged is not None:
             mean_TS = weights_HTS[self.averaged].mean(0)
@@ -81,10 +82,10 @@ class Watch:
         self._calls.append(weights_HTS)
 
     def weights(self) -> Tensor:
-        """The weights of the given heads and, after them, the mean: each call under the last.
+        """Return the weights of the given heads, then the mean, with the calls' rows stacked.
 
-        Causal queries are the last ones of the keys that they are given; what is further back
-        has left the cache, and nobody sees it.
+        Causal queries are the last of the keys in their call; keys further back have left the
+        cache, and no query sees them.
         """
         if not self._is_causal:
             return torch.cat(self._calls, dim=1)
@@ -98,7 +99,7 @@ class Watch:
 
 
 def attentions(model: nn.Module) -> dict[MapName, list[MultiHeadAttention]]:
-    """The attention modules of a model by kind, from the first layer to the last."""
+    """Return the attention modules of a model by kind, from the first layer to the last."""
     stacks = list(model.modules())
     encoders = [layer for s in stacks if isinstance(s, Encoder) for layer in s.each_layer()]
     decoders = [layer for s in stacks if isinstance(s, Decoder) for layer in s.each_layer()]
@@ -115,8 +116,9 @@ def attentions(model: nn.Module) -> dict[MapName, list[MultiHeadAttention]]:
 class Watched(Generic[ModelT]):
     """A view of a model that reads one row, once, while its attention is recorded.
 
-    `sizes` are the weights of a head in each kind of attention, of which there is room for
-    `MOST_WEIGHTS`; `averaged` are the layers whose mean over all heads, or `of` some, is wanted.
+    `sizes` are the numbers of weights per head in each kind of attention, of which at most
+    `MOST_WEIGHTS` are kept. `averaged` are the layers whose mean over all heads, or over the heads
+    `of`, is wanted.
     """
 
     def __init__(
@@ -162,10 +164,10 @@ class Watched(Generic[ModelT]):
 def choose_heads(
     modules: Sequence[MultiHeadAttention], size: int, wanted: Wanted = ALL, most: int = MOST_WEIGHTS
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Choose the layers and heads that there is room for, of a map of `size` weights a head.
+    """Choose the layers and heads that fit, in a map with `size` weights per head.
 
-    As many of the wanted layers (the last one, if there are none) as fit with all wanted
-    heads, evenly spread, their last one always; where not even one fits, its first wanted heads.
+    As many of the wanted layers (the last one, if there are none) as fit with all wanted heads,
+    evenly spread, always including the last; if not even one fits, its first wanted heads.
     """
     layers, heads = list(range(len(modules))), tuple(range(modules[0].num_heads))
     if wanted.layers is not None:
@@ -191,10 +193,11 @@ def trace_translation(
     wanted: Wanted = ALL,
     alignment: Sequence[int] | None = None,
 ) -> dict[MapName, Traced]:
-    """Attention while a translation is written, token by token with the cache of decoding.
+    """Trace attention while a translation is written, token by token with the decoding cache.
 
-    `src_ids` end with eos; `read_ids` are bos and the translation, all but its last token. One
-    cross-attention has a mean, the word alignment: the last one over all heads, or another's head.
+    `src_ids` end with eos; `read_ids` are bos and the translation without its last token. One
+    cross-attention has a mean, the word alignment: the last layer's over all heads, or the head of
+    the layer in `alignment`.
     """
     S, T = len(src_ids), len(read_ids)
     sizes: dict[MapName, int] = {"encoder": S * S, "decoder": T * T, "cross": T * S}
@@ -214,15 +217,16 @@ def trace_translation(
 def trace_continuation(
     model: DecoderOnly, prompt_ids: Sequence[int], read_ids: Sequence[int], wanted: Wanted = ALL
 ) -> tuple[dict[MapName, Traced], Tensor]:
-    """Attention while a text is continued, and the logits (P, V) after each prompt token.
+    """Trace attention while a text is continued; also return logits (P, V) after the prompt tokens.
 
-    The prompt is read at once, as in generating; `read_ids`, which follow, token by token.
+    The prompt is read at once, as in generation; the `read_ids` that follow are read token by
+    token.
     """
     length = len(prompt_ids) + len(read_ids)
     watched = Watched(model, {"decoder": length * length}, wanted)
     with inference(watched.model) as device:
         prompt_BP = torch.tensor([prompt_ids], device=device)
-        state = watched.model.start(prompt_BP[:, :1], 1)  # which reads nothing yet
+        state = watched.model.start(prompt_BP[:, :1], 1)  # reads nothing yet
         logits_PV = watched.model.extend(prompt_BP, state)[0].float()
         for id_ in read_ids:
             watched.model.step(torch.tensor([id_], device=device), state)
@@ -237,10 +241,10 @@ def trace_text(
     averaged: bool = False,
     words_BLF: Tensor | None = None,
 ) -> tuple[dict[MapName, Traced], Tensor]:
-    """Attention while a text is read, and what the head makes of it, without the batch axis.
+    """Trace attention while a text is read; also return the head's output, without the batch axis.
 
-    `averaged` asks for the mean over all heads of every layer, which rollout goes through;
-    `words_BLF` is what its words look like, for a model that takes it.
+    `averaged` requests the mean over all heads of every layer, which rollout needs; `words_BLF` are
+    the features of the words, for a model that takes them.
     """
     means: dict[MapName, slice] = {"encoder": slice(None)} if averaged else {}
     watched = Watched(model, {"encoder": len(ids) ** 2}, wanted, means)

@@ -1,43 +1,42 @@
-"""Attention weights as parts of an `Inspection`: maps, the word alignment, tokens behind a label.
+"""Attention weights as parts of an `Inspection`: maps, word alignment, attribution of a label.
 
 # Heads
 
 A head's summary is four numbers and a word. With the weights `w_ts` of T queries over S keys, each
 row a distribution:
 
-    entropy    mean over t of  - sum_s w_ts ln w_ts        0 (one key) to ln S (all alike), in nats
+    entropy    mean over t of  - sum_s w_ts ln w_ts        0 (one key) to ln S (uniform), in nats
     previous   mean over t > 0 of  w_t,t-1                 self-attention only, else 0
     diagonal   mean over t of  w_t,t                       self-attention
                mean over t of  w_t,s  summed over the key at the same relative place,
                round(t (S - 1) / (T - 1)), and its two neighbours: cross-attention
     separator  mean over t of  w_ts  summed over the special keys: <s>, </s>
 
-The kind is "broad" where the entropy is at least 0.9 of the greatest one there could be (the mean
-over t of the logarithm of the keys that t sees); else the greatest of the three shares, if it is at
-least a half; else "mixed". Heads that look to the token before and heads that look to separators
-are what Clark et al. (2019, section 3) and Voita et al. (2019, section 4) found in trained models.
-A name says where a head looks on this text, not what it is good for.
+The kind is "broad" if the entropy is at least 0.9 of the maximum possible one (the mean over t of
+the logarithm of the number of keys that t sees); else the greatest of the three shares, if it is at
+least a half; else "mixed". Clark et al. (2019, section 3) and Voita et al. (2019, section 4) found
+heads that attend to the previous token and heads that attend to separators in trained models. A
+name says where a head attends on this text, not what it is for.
 
 # Tokens
 
-Two methods say which tokens had to do with a class, neither of them a proof of cause.
+Two methods say which tokens contributed to a class; neither proves cause.
 
-*Attention rollout* (Abnar and Zuidema, 2020, section 3) follows attention back through the layers:
-with the mean `A_l` of a layer's heads, and half of everything passed on by the residual
-connection,
+*Attention rollout* (Abnar and Zuidema, 2020, section 3) traces attention back through the layers.
+With the mean `A_l` of a layer's heads, and half of everything passed on by the residual connection,
 
     R = A'_L ... A'_2 A'_1,    A'_l = (A_l + I) / 2,
 
-row i of `R` says what part of position i's last vector came from each token, if values did
-nothing but mix. It uses no labels, and what feed-forward networks and values do is left out.
+row i of `R` is the share of position i's last vector that came from each token, if attention only
+mixed vectors. It uses no labels, and ignores what feed-forward networks and values do.
 
-*Gradient x input* (Shrikumar et al., 2016, section 3.2) asks how the label's logit changes: with
-the vector `x_i` that the model looks up for token i,
+*Gradient x input* (Shrikumar et al., 2016, section 3.2) measures how the label's logit changes:
+with the vector `x_i` that the model looks up for token i,
 
     s_i = x_i . d logit / d x_i,
 
-what the logit would lose, to first order, if `x_i` went to zero. A sign says for or against; far
-from `x_i` the slope may be another one.
+is what the logit would lose, to first order, if `x_i` went to zero. The sign says for or against;
+far from `x_i` the slope may differ.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,9 +59,9 @@ from dragoman.nn import evaluation_view, row_invariant_products
 from dragoman.text.tokenizer import SPECIALS
 
 BROAD = 0.9
-"""Share of the greatest entropy from which on a head is broad."""
+"""Minimum share of the maximum entropy for a broad head."""
 HALF = 0.5
-"""Share of the attention from which on a head is named for where it goes."""
+"""Minimum share of the attention to one kind of place for a head to be named after it."""
 _NAMES: dict[MapName, tuple[str, str]] = {
     "encoder": ("encoder", "编码器"),
     "decoder": ("decoder", "解码器"),
@@ -76,7 +75,7 @@ def attention_map(
     tokens: tuple[Sequence[str], Sequence[str]],
     lists: tuple[Literal["src", "tgt"], Literal["src", "tgt"]] = ("src", "src"),
 ) -> AttentionMap:
-    """A map with its summaries; `tokens` are those of rows and columns, which count in `lists`."""
+    """Return a map with its summaries; `tokens` are those of rows and columns, from `lists`."""
     query_tokens, key_tokens = tokens
     separators = [token in SPECIALS for token in key_tokens]
     return AttentionMap(
@@ -95,9 +94,9 @@ def attention_map(
 
 
 def alignment_of(cross: Traced, *, ended: bool) -> AlignmentMap:
-    """The cross-attention that aligns words, and where each token looks most.
+    """Return the cross-attention that aligns words, and a link from each token to its maximum.
 
-    As in translating: the ends of the sentences have no links, nor has a token that looks most at
+    As in translation, the ends of sentences have no links, nor does a token that attends most to
     the end. `ended` says whether the last row is such an end.
     """
     (weights_TS,) = cross.means.values()
@@ -111,7 +110,7 @@ def alignment_of(cross: Traced, *, ended: bool) -> AlignmentMap:
 
 
 def cut_maps(maps: Sequence[AttentionMap]) -> Iterator[Note]:
-    """A note on which attention was kept, if not all of it."""
+    """Yield a note on which attention was kept, if not all of it."""
     kept_en, kept_zh = [], []
     for each in maps:
         if not each.is_whole:
@@ -141,7 +140,7 @@ def _some(numbers: Sequence[int], total: int, en: str, zh: str) -> tuple[str, st
 def summarise(
     weights_LHTS: Tensor, separators: Sequence[bool], *, crossing: bool
 ) -> tuple[tuple[HeadSummary, ...], ...]:
-    """The summary of each layer's heads; `separators` marks the special tokens among the S keys."""
+    """Summarise each layer's heads; `separators` marks the special tokens among the S keys."""
     weights_LHTS = weights_LHTS.double()
     entropies_LHT = torch.special.entr(weights_LHTS).sum(-1)
     greatest_LH = (weights_LHTS > 0).sum(-1).clamp(min=1).log().mean(-1)
@@ -157,13 +156,13 @@ def summarise(
 
 
 def _diagonal(weights_LHTS: Tensor, offset: int) -> Tensor:
-    """The mean of a diagonal; 0 where it is empty."""
+    """Return the mean of a diagonal; 0 if it is empty."""
     diagonal_LHn = weights_LHTS.diagonal(offset, dim1=-2, dim2=-1)
     return diagonal_LHn.sum(-1) / max(1, diagonal_LHn.shape[-1])
 
 
 def _near(weights_LHTS: Tensor) -> Tensor:
-    """The share at the same relative place."""
+    """Return the share at the same relative position."""
     num_queries, num_keys = weights_LHTS.shape[-2:]
     places_T = torch.linspace(0, num_keys - 1, num_queries, dtype=torch.float64).round()
     near_TS = (torch.arange(num_keys) - places_T[:, None]).abs() <= 1
@@ -188,7 +187,7 @@ def _named(
 
 
 def rollout(mean_LSS: Tensor, pooling: Literal["first", "mean"]) -> Tensor:
-    """The part that each of the S tokens has in the pooled vector: shares (S) that sum to one.
+    """Return each token's share in the pooled vector, (S); the shares sum to one.
 
     `mean_LSS` is each layer's attention, averaged over its heads; `pooling` is the head's.
     """
@@ -201,7 +200,7 @@ def rollout(mean_LSS: Tensor, pooling: Literal["first", "mean"]) -> Tensor:
 
 
 def gradient_input(model: EncoderOnly, ids: Sequence[int], label: int) -> Tensor:
-    """`x_i . d logit_label / d x_i` for each token of one text, (S); either sign.
+    """Return `x_i . d logit_label / d x_i` for each token of one text, (S); either sign.
 
     Computed in evaluation mode; the weights get no gradients.
     """

@@ -1,15 +1,15 @@
-"""An inspection as one HTML file that a browser opens from anywhere, without a network.
+"""An inspection as a single HTML file that a browser can open anywhere, without a network.
 
-    template.html, page.css, labels.json (every word of the page, in English and Chinese)
-    base.js     words, elements, arrow keys       frame.js     switches of colours and language
-    heat.js     numbers as colours                sentence.js  who looks at whom
+    template.html, page.css, labels.json (all text of the page, in English and Chinese)
+    base.js     words, elements, arrow keys       frame.js     switches for colours and language
+    heat.js     numbers as colours                sentence.js  which token attends to which
     heads.js    the heads of every layer          open_head.js one head, large
     search.js   step by step: alternatives        beam.js      the tree of beam search
-    encoder.js  labels, tags, what mattered       main.js      the page itself
+    encoder.js  labels, tags, attributions        main.js      the page itself
 
-The scripts are plain JavaScript without a library. They are joined in the order of `SCRIPTS`
-and see each other's functions. Other pages are made from the same parts and their own: that of a
-server (`serve.page`) and the one that computes (docs/live).
+The scripts are plain JavaScript without a library. They are joined in the order of `SCRIPTS` and
+can use each other's functions. Other pages combine the same parts with their own: the server's
+(`serve.page`) and the one that computes (docs/live).
 """
 
 import base64
@@ -31,10 +31,10 @@ from dragoman.version import __version__
 HERE = files(__package__)
 
 MAX_WEIGHTS = 4_000_000
-"""The most attention weights of one page; it is then about 12 MB large and opens in seconds."""
+"""Maximum attention weights of a page; it then has about 12 MB and opens in seconds."""
 
 ONE = 10_000
-"""What the page writes for a weight of 1: four digits, and no decimal point."""
+"""The number in the page for a weight of 1: four digits, and no decimal point."""
 
 SCRIPTS = (
     *("base.js", "frame.js", "heat.js", "sentence.js", "heads.js", "open_head.js"),
@@ -54,14 +54,14 @@ _HARMLESS = str.maketrans(
 
 
 def write_page(inspection: Inspection, path: Path) -> Path:
-    """Writes an inspection as one HTML page, which needs no other file.
+    """Write an inspection as a self-contained HTML page and return its path.
 
-    Missing folders of the path are made; the file appears whole or not at all. The page states a
-    content security policy that allows its own script and style, by their hashes, and nothing else:
-    neither a connection nor anything that a token could say. Returns the path.
+    Missing folders are created, and the file is written atomically. The page sets a content
+    security policy that allows its own script and style, by their hashes, and nothing else: no
+    connections, and no code injected by a token.
 
-    Raises InputError when the weights are more than `MAX_WEIGHTS` or the path cannot be written,
-    DragomanError when writing fails, for example on a full disk.
+    Raises InputError if there are more than `MAX_WEIGHTS` weights or the path cannot be written,
+    and DragomanError if writing fails, for example on a full disk.
     """
     count = sum(each.weights_LHTS.size for each in inspection.attention)
     if count > MAX_WEIGHTS:
@@ -77,7 +77,7 @@ def write_page(inspection: Inspection, path: Path) -> Path:
 
 
 def page(inspection: Inspection) -> str:
-    """The page's HTML."""
+    """Return the page's HTML."""
     style = _part("page.css")
     script = join_scripts(map(_part, SCRIPTS))
     parts = {
@@ -92,9 +92,10 @@ def page(inspection: Inspection) -> str:
 
 
 def parts_with(folder: Traversable, shared: Iterable[str], own: Iterable[str]) -> dict[str, str]:
-    """The style, words and script of another page: `shared` scripts of this one, and its own.
+    """Return the style, words and script of another page, from `shared` scripts and its own.
 
-    Its folder holds its scripts, a page.css, and a labels.json, whose words come before the shared.
+    Its folder contains its scripts, a page.css, and a labels.json, whose words override the shared
+    ones.
     """
     words, own_words = (json.loads(_part("labels.json", each)) for each in (HERE, folder))
     return {
@@ -105,24 +106,24 @@ def parts_with(folder: Traversable, shared: Iterable[str], own: Iterable[str]) -
 
 
 def fill(template: str, parts: Mapping[str, str]) -> str:
-    """A template with each `%%NAME%%` replaced; what is put in is not searched."""
+    """Return a template with each `%%NAME%%` replaced; the replacements are not searched."""
     pieces = template.split("%%")  # text and names in turn
     return "".join(parts[piece] if n % 2 else piece for n, piece in enumerate(pieces))
 
 
 def join_scripts(parts: Iterable[str]) -> str:
-    """Scripts as one, whose names no other script sees."""
+    """Join scripts into one whose names are invisible to other scripts."""
     return "(() => {\n'use strict';\n" + "\n".join(parts) + "\n})();\n"
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401 -- whatever JSON can hold
-    """JSON that is safe inside a script element, whatever texts it holds."""
+    """Return JSON that is safe inside a script element, whatever texts it contains."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(_HARMLESS)
 
 
 def _in_whole_numbers(inspection: Inspection) -> dict[str, Any]:
-    """Its JSON, with weights that are `ONE` for 1: half the size of decimal fractions."""
+    """Return its JSON with weights as integers, `ONE` for 1: half the size of decimals."""
     found = inspection.to_dict()
     for plain, each in zip(found["attention"], inspection.attention, strict=True):
         plain["weights"] = np.rint(each.weights_LHTS * ONE).astype(np.int64).tolist()
@@ -134,5 +135,5 @@ def _part(name: str, folder: Traversable = HERE) -> str:
 
 
 def _hash(text: str) -> str:
-    """What a content security policy calls a script or a style by."""
+    """Return the hash by which a content security policy identifies a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
