@@ -169,7 +169,7 @@ def _western(text: str) -> int:
 
 
 def _latin(frequent: re.Pattern[str], text: str) -> int:
-    """The same for another Latin alphabet, with letters that are `frequent` in their places."""
+    """Return the surprise as another Latin alphabet, with letters `frequent` in their places."""
     as_western = _western(_NOT_WESTERN.sub("ñ", text))
     often = _matched(frequent, text)
     return as_western + len(_NOT_WESTERN.findall(text)) - (_IN_PLACE + 1 - _ASCII) * often
@@ -178,7 +178,7 @@ def _latin(frequent: re.Pattern[str], text: str) -> int:
 def _lettered(
     word: re.Pattern[str], in_place: re.Pattern[str], frequent: re.Pattern[str], text: str
 ) -> int:
-    """The same for another alphabet, of which a Latin text contains whole words."""
+    """Return the surprise as another alphabet, of which a Latin text contains whole words."""
     if not word.search(text) and _LATIN.search(text):
         return _RARE * sum(_beyond(text).values())
     often = _matched(frequent, text)
@@ -204,7 +204,7 @@ def _of_alphabet(text: str) -> int:
 
 
 def _eastern(encoding: str, first: range, usual: str, text: str) -> int:
-    """The same for two-byte characters: `usual` ones, and those with such a `first` byte."""
+    """Return the surprise as two-byte characters: `usual`, with a `first` byte, or others."""
     surprise = _AMONG_LATIN * len(_LONE.findall(text))
     for each, count in _beyond(text).items():
         if each in usual or each in _POINTS or "！" <= each <= "～":

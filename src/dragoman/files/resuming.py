@@ -204,7 +204,7 @@ class ResumableFile:
             self._record.unlink(missing_ok=True)
 
     def kept(self) -> list[str]:
-        """The results in the partial file."""
+        """Return the results in the partial file."""
         if not self._size:
             return []
         with open(self.partial, "rb", opener=own) as stream:

@@ -199,7 +199,7 @@ PATIENCE = 10.0
 
 @contextmanager
 def replacing(target: Path, what: str) -> Iterator[Path]:
-    """Give a path next to the target to write to, which is renamed to the target at the end.
+    """Yield a path next to the target to write to; rename it to the target at the end.
 
     Missing folders are created. Until then, and if writing fails, a reader finds the old file or
     none, and nobody else may read the new one. Leftovers of a killed process are overwritten by the
@@ -222,7 +222,7 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
 
 @contextmanager
 def creating(folder: Path, what: str) -> Iterator[Path]:
-    """Give a new folder next to `folder` to fill, which is renamed to it at the end.
+    """Yield a new folder next to `folder` to fill; rename it to `folder` at the end.
 
     Missing parent folders are created. If filling fails, nothing remains; leftovers of a killed
     process are removed by the next one. Raises InputError if the name exists already or nothing can
@@ -258,7 +258,7 @@ def _failure_told(what: str, target: Path) -> Iterator[None]:
 
 @contextmanager
 def _part_of(file: Path) -> Iterator[Path]:
-    """Give the temporary path next to a file: renamed when complete, otherwise removed."""
+    """Yield the temporary path next to a file; rename it when complete, otherwise remove it."""
     part = file.with_name(f".{file.name}.part")
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.is_symlink():
@@ -348,7 +348,7 @@ def opened_device(file: Path) -> BinaryIO:
 def locked(path: Path, *, wait: bool, shared: bool = False) -> Iterator[bool]:
     """Lock a file or folder, so that no other process can lock it, unless both are `shared`.
 
-    Gives False if there are no locks: on Windows and on some network disks. Raises BlockingIOError
+    Yields False if there are no locks: on Windows and on some network disks. Raises BlockingIOError
     if another process holds the lock, unless told to `wait`, and if the file is gone or has been
     replaced by the time it is locked.
     """

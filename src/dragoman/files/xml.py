@@ -158,7 +158,7 @@ def cut_elements(
         held += chunk
         for element in elements:
             before = held[place - base : element.start - base]
-            between = before if b"\0" in before else before.rstrip()  # UTF-16 stays as it is
+            between = before if b"\0" in before else before.rstrip()  # UTF-16 is not stripped
             yield between, None
             yield held[place - base + len(between) : element.end - base], element
             place = element.end

@@ -50,7 +50,7 @@ class Sentence(InspectionPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSummary(InspectionPart):
-    """What one head does on this text, in four numbers and a word (`lens.weights.summarise`)."""
+    """How one head behaves on this text: four numbers and a word (`lens.weights.summarise`)."""
 
     json_digits = 4
 

@@ -108,7 +108,7 @@ class LanguageDetector:
         ranked = _ranked(by_main_script(text), labels) if labels else [("", 0.0)]
         ours = {*map(label_of, self._tags)}
         of_ours = sum(share for label, share in ranked if label in ours)
-        best, share = ranked[0]  # a code of three letters is no language of models, or none at all
+        best, share = ranked[0]  # a three-letter code is not a model's language, or not a language
         return ranked if len(best) == 2 and share >= SURE and of_ours < OURS else []
 
     @staticmethod

@@ -300,7 +300,7 @@ def _are_names(columns: Sequence[str]) -> bool:
 
 
 def _told_of_names(columns: Sequence[str], languages: LangCodes) -> str:
-    """What is said of a first row that names the columns, or that may, as it names one language."""
+    """Return the warning about a first row that names the columns, or may, naming one language."""
     turned = [code and base_of(code) for code in reversed(languages)]
     if _are_names(columns) and [*map(language_named, columns[:2])] == turned:
         what = (

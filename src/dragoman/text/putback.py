@@ -160,7 +160,7 @@ class _Putting:
     def _text_of(self, element: _Element) -> str:
         return self._source_text[element.start : element.end]
 
-    # ------------------------------------------------------------ where each goes
+    # ------------------------------------------------------------ placing
 
     def _spans(self, element: _Element, a: int, b: int) -> list[UnitSpan]:
         """Return the units of each inner element; the element itself has units `a` to `b - 1`."""
