@@ -1,16 +1,16 @@
-"""From a TOML file and `key=value` overrides to frozen dataclasses, strictly.
+"""Read a TOML file and `key=value` overrides into frozen dataclasses, strictly.
 
     settings = read_settings(Path("recipe.toml"), ["train.max_steps=1000"]).build(TrainingRecipe)
 
-Unknown keys, values of the wrong type or out of range, and conflicts that `__post_init__` finds
-(a `ValueError` or an `InputError`) each raise one `InputError`: a sentence that names the
-key, the nearest known key, and the file and line or the override it came from.
+Unknown keys, values of the wrong type or out of range, and conflicts that `__post_init__` finds (a
+`ValueError` or an `InputError`) each raise one `InputError`: a sentence that names the key, the
+nearest known key, and the file and line or the override it came from.
 
-A field's type may be anything that msgspec validates, `Path`, a dataclass (a section of the
-file), a union of these, or a tuple, list or string-keyed dict of them. In a union of dataclasses
-the field `kind` chooses, and its value alone, as in `positions = "rotary"`, is a section that
-gives no other key. A section that names only some of its keys keeps the rest of the
-*field's* default, which may differ from the section class's own defaults.
+A field's type may be anything that msgspec validates, `Path`, a dataclass (a section of the file),
+a union of these, or a tuple, list or string-keyed dict of them. In a union of dataclasses, the
+field `kind` selects one. Its value alone, as in `positions = "rotary"`, stands for a section
+without other keys. A section that sets only some of its keys takes the rest from the *field's*
+default, which may differ from the section class's own defaults.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,11 +32,11 @@ T = TypeVar("T")
 def read_settings(path: Path, overrides: Sequence[str] = ()) -> "Given":
     """Read the TOML file `path`, or a JSON file of the same keys, and apply `overrides`.
 
-    An override is `dotted.path=value`. Its right-hand side is read as a TOML value (`45`,
-    `true`, `[1, 2]`, `"text"`) and, if it is not one, as text (`data.src=a.en`). A
-    number in the path counts the elements of a list from 0. A later override wins.
+    An override is `dotted.path=value`. Its right-hand side is parsed as a TOML value (`45`, `true`,
+    `[1, 2]`, `"text"`) or, if it is not one, taken as text (`data.src=a.en`). A number in the path
+    is a list index, from 0. A later override wins.
 
-    Raises InputError, with one sentence, for anything that is wrong; so does `Given.build`.
+    Raises InputError, with one sentence, for any mistake; so does `Given.build`.
     """
     text = read_text(path)
     data = (parse_json if path.suffix == ".json" else parse_toml)(text, path)
@@ -52,14 +52,14 @@ class Given:
     origin: Origin
 
     def get(self, key: str) -> object:
-        """The value of a dotted key, or None if it is not given."""
+        """Return the value of a dotted key, or None if it is not set."""
         value: object = self.data
         for part in key.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         return value
 
     def choose(self, key: str, choices: Mapping[str, C], default: str) -> C:
-        """The choice that a top-level key names. Raises InputError if there is no such choice."""
+        """Return the choice that a top-level key names. Raises InputError if there is none."""
         name = self.data.get(key, default)
         if not isinstance(name, str) or name not in choices:
             at = self.origin.child(key)
@@ -67,11 +67,11 @@ class Given:
         return choices[name]
 
     def must_be(self, wanted: str, path: tuple[str, ...], value: object) -> InputError:
-        """The error about a value of the wrong type."""
+        """Return the error for a value of the wrong type."""
         return must_be(self.origin.child(*path), wanted, value)
 
     def build(self, cls: type[T], base: T | None = None) -> T:
-        """Build `cls`; keys that are not given come from `base`, where there is one."""
+        """Build `cls`; keys that are not given come from `base`, if there is one."""
         return section(cls, self.data, self.origin, base)
 
 

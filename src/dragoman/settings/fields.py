@@ -1,4 +1,4 @@
-"""From plain values to the fields of dataclasses, strictly."""
+"""Convert plain values to the fields of dataclasses, strictly."""
 
 import ast
 import inspect
@@ -24,7 +24,7 @@ T = TypeVar("T")
 def section(cls: type[T], value: object, at: Origin, base: object) -> T:
     """Build the dataclass `cls`; keys that `value` lacks come from `base` if it is one.
 
-    A class with `implied`, as `Decoding` has it, tells what given keys mean for those of the base.
+    If the class has `implied`, as `Decoding` does, it says what given keys mean for the base's.
     """
     if not isinstance(value, Mapping):
         raise must_be(at, "a section", value)
@@ -52,9 +52,9 @@ def section(cls: type[T], value: object, at: Origin, base: object) -> T:
 
 
 def _unknown(at: Origin, cls: type) -> str:
-    """The sentence about an unknown key, with the one that is meant.
+    """Return the sentence about an unknown key, with the key that is probably meant.
 
-    That is one in this section or inside it, else the same word anywhere, or a similar one here.
+    That is a key in this section or inside it, else the same word anywhere, or a similar one here.
     """
     word, known = str(at.path[-1]), keys_of(cls)
     everywhere = paths_by_name(at.whole) if at.whole else {}
@@ -71,10 +71,10 @@ def _unknown(at: Origin, cls: type) -> str:
 
 
 def key_for(word: str, cls: type, *, cutoff: float = 0.8) -> tuple[str, ...] | None:
-    """The shortest way to a key that has about this name, or that this is a part of.
+    """Return the shortest path to a key of about this name, or to one that it is a part of.
 
-    A part is also an abbreviation: `lr` or `learning` for `train.learning_rate`. `cutoff` is that
-    of `nearest`.
+    A part may be an abbreviation: `lr` or `learning` for `train.learning_rate`. `cutoff` is that of
+    `nearest`.
     """
     inner = paths_by_name(cls)
     abbreviated = (
@@ -87,9 +87,10 @@ def key_for(word: str, cls: type, *, cutoff: float = 0.8) -> tuple[str, ...] | N
 
 
 def paths_by_name(cls: type) -> dict[str, tuple[str, ...]]:
-    """The way to each key of a section and of those inside it; of one name the shortest.
+    """Return the path to each key of a section and its subsections; for each name, the shortest.
 
-    A class with `also_called`, as `TrainConfig` has it, tells what other programs call its keys.
+    If the class has `also_called`, as `TrainConfig` does, it lists what other programs call its
+    keys.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, path in sorted(_paths(cls), key=lambda named: len(named[1])):
@@ -98,7 +99,7 @@ def paths_by_name(cls: type) -> dict[str, tuple[str, ...]]:
 
 
 def _paths(cls: type) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The keys of a section and of those inside it by their names."""
+    """Yield the name and the path of each key of a section and its subsections."""
     types = get_type_hints(cls)
     for other, name in getattr(cls, "also_called", {}).items():
         yield other, (name,)
@@ -112,7 +113,7 @@ def _paths(cls: type) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _convert(expected: Any, value: object, at: Origin, base: object) -> object:  # noqa: ANN401
-    """Turn `value` into what the type expression `expected` says."""
+    """Convert `value` to the type expression `expected`."""
     if is_dataclass(expected) and isinstance(expected, type):
         return section(expected, value, at, base)
     origin, arguments = get_origin(expected), get_args(expected)
@@ -150,7 +151,7 @@ def _union(arms: tuple[Any, ...], value: object, at: Origin, base: object) -> ob
         return _convert(arms[0], value, at, base)
     if sections and isinstance(value, Mapping):
         return section(_choose(sections, value, at, base), value, at, base)
-    for arm in sorted(arms, key=lambda arm: arm in _TEXTUAL):  # text last: it takes any override
+    for arm in sorted(arms, key=lambda arm: arm in _TEXTUAL):  # text last: it accepts any override
         try:
             return _convert(arm, value, at, base)
         except InputError:
@@ -159,9 +160,9 @@ def _union(arms: tuple[Any, ...], value: object, at: Origin, base: object) -> ob
 
 
 def _choose(sections: list[Any], value: Mapping[str, Any], at: Origin, base: object) -> Any:  # noqa: ANN401
-    """The dataclass that `kind` names; without one that of the default, or the best fit.
+    """Return the dataclass that `kind` names; without `kind`, the default's or the best fit.
 
-    A class that some imported module derives from one of them, or from a base of theirs, is found
+    A class that an imported module derives from one of them, or from one of their bases, is found
     by its own `kind`. Nothing is imported here, since that would let a file run code.
     """
     bases = (base for section in sections for base in section.__mro__)
@@ -217,7 +218,7 @@ def _to_path(expected: type, value: object) -> object:
 
 
 def keys_of(cls: Any) -> dict[str, Field[Any]]:  # noqa: ANN401 -- a dataclass or an instance
-    """The fields that a file may give, by name: those with plain values."""
+    """Return the fields that a file may set, by name: those with plain values."""
     return {
         field.name: field
         for field in fields(cls)
@@ -227,9 +228,9 @@ def keys_of(cls: Any) -> dict[str, Field[Any]]:  # noqa: ANN401 -- a dataclass o
 
 @cache
 def sentences(cls: type) -> Mapping[str, str]:
-    """The docstring under each field of a dataclass and of those that it extends.
+    """Return the docstring under each field of a dataclass and of the classes that it extends.
 
-    They are read from the source, so that a program that ships without it has none.
+    They are read from the source, so a program shipped without source has none.
     """
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
@@ -277,19 +278,19 @@ def _wanted(expected: Any) -> str:  # noqa: ANN401
 
 
 def must_be(at: Origin, wanted: str, value: object) -> InputError:
-    """The error about a value of the wrong type."""
+    """Return the error for a value of the wrong type."""
     return at.error(f"{at.key or 'the whole file'} must be {wanted}, not {_show(value)}")
 
 
 def not_among(at: Origin, choices: tuple[object, ...], value: object, more: str = "") -> str:
-    """The sentence about a value that is not one of the choices, with the nearest one."""
+    """Return the sentence about a value that is not one of the choices, with the nearest choice."""
     given, known = _show(value), list(map(_show, choices))
     hint = did_you_mean(given, known) if isinstance(value, str) else ""
     return f"{at.key} must be one of {', '.join(known)}{more}, not {given}{hint}"
 
 
 def _show(value: object) -> str:
-    """The value as TOML would write it, shortened."""
+    """Return the value as TOML would write it, shortened."""
     if isinstance(value, Mapping):
         return "a section"
     if isinstance(value, list | tuple):

@@ -12,7 +12,7 @@ from dragoman.errors import InputError
 
 KeyPath = tuple[str | int, ...]
 MOST_WORK = 50_000_000
-"""Most lines times characters of a file in which the line of a key is looked for: some seconds."""
+"""Limit of lines times characters of a file searched for the line of a key: some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Origin:
     """Where a setting comes from: a key in a file, and the overrides applied to the file."""
 
     name: str
-    """The file, or what else the settings come from."""
+    """The file, or whatever else the settings come from."""
     text: str | None = None
     """The content of the file, if it is one."""
     overrides: tuple[Override, ...] = ()
     path: KeyPath = ()
     whole: type | None = None
-    """The dataclass of all of them."""
+    """The dataclass of all settings."""
 
     @property
     def key(self) -> str:
@@ -47,15 +47,15 @@ class Origin:
         return ".".join(str(part) for part in self.path)
 
     def child(self, *parts: str | int) -> "Origin":
-        """A key or an element of the section or list here."""
+        """Return the origin of a key or an element of this section or list."""
         return replace(self, path=(*self.path, *parts))
 
     def error(self, sentence: str) -> InputError:
-        """The error that names file and line, or the override."""
+        """Return the error, which names file and line, or the override."""
         return InputError(f"{self._describe()}: {sentence}")
 
     def override(self) -> Override | None:
-        """The last override that gave this key, or a section around it, its value."""
+        """Return the last override that set this key or a section around it."""
         found = [o for o in self.overrides if o.path == self.path[: len(o.path)]]
         return found[-1] if found else None
 
@@ -69,11 +69,11 @@ class Origin:
 
 
 def _line_of(text: str, path: KeyPath) -> int | None:
-    """The line where `path` begins, since tomllib reports values without their lines.
+    """Return the line where `path` begins, since tomllib reports values without their lines.
 
-    The shortest run of whole lines that parses and holds the path ends with its statement; the
-    statement begins after the run before it that parses. Quadratic, and only run for an error; None
-    for a text that is too long for it.
+    The statement ends with the shortest run of whole lines that parses and contains the path; it
+    begins after the longest shorter run that parses. Quadratic, but only run for an error; None for
+    a text that is too long for it.
     """
     lines = text.split("\n")
     if not path or len(lines) * len(text) > MOST_WORK:
@@ -103,7 +103,7 @@ def _holds(data: object, path: KeyPath) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, its lines ended by a newline alone."""
+    """Return the text of a file, its lines ended by a newline alone."""
     try:
         return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -113,10 +113,10 @@ def read_text(path: Path) -> str:
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
-    """The values of a TOML text; an error names the line."""
+    """Return the values of a TOML text; an error names the line."""
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # also of a number with thousands of digits
+    except ValueError as error:  # also for a number with thousands of digits
         message, at, place = str(error).rpartition(" (at ")
         if not at:
             raise InputError(f"{path}: not valid TOML ({place})") from error
@@ -126,7 +126,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 
 
 def parse_json(text: str, path: Path) -> dict[str, Any]:
-    """The values of a JSON object, as a run writes its recipe."""
+    """Return the values of a JSON object, the form in which a run writes its recipe."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -137,7 +137,7 @@ def parse_json(text: str, path: Path) -> dict[str, Any]:
 
 
 def lay_over(data: dict[str, Any], text: str) -> Override:
-    """Set one override in `data`, creating the sections that it lacks."""
+    """Set one override in `data`, creating missing sections."""
     key, equals, right = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
@@ -170,6 +170,6 @@ def _index(container: object, part: str) -> str | int | None:
 def _toml_value(text: str) -> object:
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except ValueError:  # also of a number with thousands of digits
+    except ValueError:  # also for a number with thousands of digits
         return text
     return parsed["value"] if len(parsed) == 1 else text
