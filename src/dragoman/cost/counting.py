@@ -1,8 +1,8 @@
-"""What a step takes, counted by running the task's own code without numbers.
+"""What a step costs, counted by running the task's own code without numbers.
 
 A training step, a validation's loss and decoding are dry runs (`dryrun.py`) of the real model and
-of the task's own loss, so operations and the peak of memory hold for every variant, pattern and
-task. Results are cached by config and shape.
+of the task's own loss, so operations and peak memory are right for every variant, pattern and task.
+Results are cached by config and shape.
 
 In numbers of four bytes a training step holds `N` weights, up to `N` gradients and `2 N` moments of
 Adam (Kingma and Ba, 2015), in bf16 too, and activations, which grow with the tokens of the batch:
@@ -24,8 +24,8 @@ Decoding keeps two vectors of `d` numbers for each token, layer and key-value he
     5 D        with RWKV, in float32, however long the text is
     2 K d S    for cross-attention, once for each sentence: its beams share them
 
-They are not computed so but looked at in the stores that a pattern makes and fills, so a pattern
-from outside the package needs no formula here.
+The code does not evaluate these formulas but measures the stores that a pattern creates and fills,
+so a pattern from outside the package needs no formula here.
 """
 
 from dataclasses import dataclass, replace
@@ -50,10 +50,10 @@ from dragoman.train.config import TrainConfig
 from dragoman.train.recipe import Work
 
 FLOAT = 4  # bytes of a number
-MOMENTS = 2  # numbers of Adam for each parameter
+MOMENTS = 2  # Adam's numbers per parameter
 COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
-SMOOTHING = 0.1  # its size changes no tensor's
-PASSES = 1.5  # all products with a matrix by those in which it is a factor, not its gradient
+SMOOTHING = 0.1  # its value changes no tensor's size
+PASSES = 1.5  # all products with a matrix, relative to those with it as a factor, not its gradient
 
 
 # ---------------------------------------------------------------- training and validating
@@ -61,16 +61,16 @@ PASSES = 1.5  # all products with a matrix by those in which it is a factor, not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """Bytes that a training step needs, by what they hold.
+    """Bytes that a training step needs, by what they store.
 
-    The peak is less than their sum where activations are freed before the gradients are complete,
-    and more where operators need much memory of their own.
+    The peak is less than their sum if activations are freed before the gradients are complete, and
+    more if operators need much memory of their own.
     """
 
     weights: int
     gradients: int
     optimizer: int
-    """Adam's two moments of each parameter and its count of steps; the average, if there is one."""
+    """Adam's two moments and step count of each parameter; the average, if there is one."""
     activations: int
     """What the forward pass keeps for the backward pass."""
     total: int
@@ -82,9 +82,9 @@ class TrainingStep(NamedTuple):
 
     flops: int
     scores: int
-    """Of queries with keys and weights with values: what grows with the length."""
+    """Of queries with keys and weights with values: the part that grows with the length."""
     output: int
-    """With the matrices of the output layer, or of the head of an encoder."""
+    """Of the matrices of the output layer, or of an encoder's head."""
     memory: TrainingMemory
 
 
@@ -95,13 +95,13 @@ def step_of(
     shape: Shape | None = None,
     checkpointing: bool | None = None,
 ) -> TrainingStep:
-    """Run a step of a recipe dry, with another shape or checkpointing if given."""
+    """Dry-run a step of a recipe, with another shape or checkpointing if given."""
     train, shape = work.recipe.train, shape or work.shape
     if checkpointing is None:
         checkpointing = train.activation_checkpointing
     if train.r_drop:
-        shape = replace(shape, rows=2 * shape.rows)  # each is read twice
-    counts = TrainConfig(  # what of it counts: runs that differ in the rest share what was counted
+        shape = replace(shape, rows=2 * shape.rows)  # each row is read twice
+    counts = TrainConfig(  # what affects the counts: runs that differ in the rest share one result
         max_steps=1,
         accumulate=train.accumulate,
         activation_checkpointing=checkpointing,
@@ -118,9 +118,9 @@ def training_step(
     train: TrainConfig,
     precision: Precision = "fp32",
 ) -> TrainingStep:
-    """Run a step of such a recipe dry.
+    """Dry-run a step of such a recipe.
 
-    With several batches the gradients of the first exist during the forward pass of the next.
+    With several batches, the gradients of the first exist during the forward pass of the next.
     """
     dry = DryRun()
     model = dry.build(config).train()
@@ -161,7 +161,7 @@ def training_step(
 def forward_pass(
     kind: type[Any], config: ModelConfig, shape: Shape, *, precision: Precision = "fp32"
 ) -> DryRun:
-    """Run the loss of a batch dry, as a validation does: without gradients."""
+    """Dry-run the loss of a batch as a validation computes it: without gradients."""
     dry = DryRun()
     model = dry.build(config).eval()
     batch = kind.sample(config, shape, np.random.default_rng(0))
@@ -177,24 +177,24 @@ class DecodingStep(NamedTuple):
     """Operations of decoding a batch, and bytes that one row reads in a step."""
 
     prefill: int
-    """Before the first step: of the sources, or of a prompt but for its last token."""
+    """Before the first step: of the sources, or of a prompt except its last token."""
     flops: int
     """Of one step, output layer included."""
     read: int
-    """Keys and values of earlier tokens that can still be seen, and of the source."""
+    """Keys and values of the source, and of earlier tokens that can still be seen."""
     layers: int
-    """Of the decoder."""
+    """Of the decoder: the number of its layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingMemory:
-    """Bytes at the moment of decoding when most are alive, by what they hold."""
+    """Bytes at the moment of decoding when most are alive, by what they store."""
 
     weights: int
     packed: int
     """Copies of the weights that the engine has laid out for its products."""
     cache: int
-    """Keys and values of the tokens so far and room for more, all rows."""
+    """Keys and values of the tokens so far, and room for more, in all rows."""
     memory: int
     """Keys and values of the sources, which cross-attention attends to."""
     working: int
@@ -203,7 +203,7 @@ class DecodingMemory:
 
 
 class _ReadCache(Cache):
-    """A cache that counts the bytes which are read from it."""
+    """A cache that counts the bytes read from it."""
 
     read = 0
 
@@ -218,10 +218,10 @@ class _ReadCache(Cache):
 def decoding_step(
     config: ModelConfig, shape: Shape, *, beam_size: int = 1, cached: int
 ) -> DecodingStep:
-    """Count what is computed before the first step, and one step with `cached` tokens before it.
+    """Count the work before the first step, and one step with `cached` tokens before it.
 
-    Before the first step `rows` sentences of `src_length` are encoded; a decoder reads prompts of
-    `length` tokens but for their last one, which the first step is fed.
+    Before the first step, `rows` sentences of `src_length` are encoded; a decoder reads prompts of
+    `length` tokens except the last one, which the first step is fed.
     """
     dry = DryRun()
     model: Any = dry.build(config).eval()  # of a kind that writes
@@ -249,12 +249,12 @@ def decoding_step(
 def decoding_memory(
     config: ModelConfig, shape: Shape, *, beam_size: int = 1, precision: Precision = "fp32"
 ) -> DecodingMemory:
-    """Return the peak of decoding, for `rows` sentences with `beam_size` rows each.
+    """Return the peak memory of decoding `rows` sentences with `beam_size` rows each.
 
-    `length` tokens are there at the end; those of a decoder begin with a prompt of `src_length`.
-    A step takes most when a store of the cache is full and copies what it holds; those steps, the
-    first and the last one are run. The weights are there twice where they can be frozen: as they
-    are stored, and packed; else in bf16 rounded for the products.
+    At the end there are `length` tokens; a decoder's begin with a prompt of `src_length`. A step
+    needs most when a store of the cache is full and copies its contents; those steps, the first and
+    the last one are run. Weights that can be frozen exist twice, as stored and packed; others, in
+    bf16, are also rounded for the products.
     """
     dry = DryRun()
     model: Any = dry.build(config).eval()
@@ -305,12 +305,12 @@ def _nbytes(kv: KeyValue) -> int:
 
 
 def _ids(config: ModelConfig, rows: int, length: int) -> Tensor:
-    """Return one id, which is no padding, everywhere."""
+    """Return one non-padding id everywhere."""
     return torch.full((rows, length), 1 if config.pad_id == 0 else 0)
 
 
 def _skip(past: Cache | BeamStore, config: ModelConfig, num_rows: int, last: int) -> None:
-    """Go on to the position before which more room is made, or to the last one."""
+    """Continue to the position before which the cache makes more room, or to the last one."""
     if isinstance(past, BeamStore):
         past.skip(max(0, min(past.room, last - past.length)))
     else:

@@ -1,4 +1,4 @@
-"""Devices and what they can do: a table that is shipped, and a file of the user's own over it.
+"""Devices and their figures: a shipped table, with the user's own file laid over it.
 
     h100 = device_named("h100", device_table())
     h100.peak("bf16")           # operations a second, as its maker says
@@ -25,7 +25,7 @@ TERA, GIGA = 1e12, 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A number and where it is from."""
+    """A number and its source."""
 
     bounds: ClassVar = Range(least=0)
 
@@ -39,7 +39,7 @@ class Figure:
 
 
 class Quantity(Figure):
-    """A rate, a memory or a power."""
+    """A rate, a memory size or a power."""
 
     bounds = Range(above=0)
 
@@ -52,25 +52,25 @@ class Share(Figure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price(Figure):
-    """A price in a currency such as USD; None for the user's own, whatever it is."""
+    """A price in a currency such as USD; None for the user's own currency, whatever it is."""
 
     currency: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """What is assumed of every device of a kind."""
+    """The assumptions about every device of a kind."""
 
     products: Share
     """Share of the peak rate that large products reach."""
     training: Share
-    """Share of that which a whole training step reaches."""
+    """Share of that rate that a whole training step reaches."""
     decoding: Share
-    """Share of the bound by products and memory that a step of decoding reaches."""
+    """Share of the bound by products and memory that a decoding step reaches."""
     layer_seconds: Figure
     """Seconds to start the operations of one layer once, forward, however little they compute."""
     watts_per_thread: Figure
-    """Power of a processor that the table does not know, by its threads."""
+    """Power per thread of a processor that is not in the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,66 +79,66 @@ class Device:
 
     name: str
     kind: Literal["cpu", "gpu"]
-    """Whose assumptions hold."""
+    """Which assumptions apply."""
     matches: tuple[str, ...] = ()
-    """Names by which a machine reports it, in full; `*` stands for any part."""
+    """Full names under which a machine reports it; `*` matches any part."""
     fp32_tflops: Quantity
     """Peak rate of float32 products, in 1e12 operations a second."""
     bf16_tflops: Quantity | None = None
-    """The same of bfloat16 products; none where the device has none."""
+    """The same for bfloat16 products; None if the device has no bfloat16."""
     bandwidth_gb: Quantity
     """Bytes that it reads from its memory in a second, in 1e9."""
     memory_gb: Quantity | None = None
-    """Size of its memory in 1e9 bytes."""
+    """Memory size in 1e9 bytes."""
     watts: Quantity | None = None
-    """Power that it draws at full load."""
+    """Power draw at full load."""
     price_per_hour: Price | None = None
-    """Rent of one hour."""
+    """Rent per hour."""
 
     def peak(self, precision: Precision) -> float:
-        """Operations a second; a device without bfloat16 computes it as float32."""
+        """Return the operations a second; a device without bfloat16 computes it as float32."""
         figure = self.bf16_tflops if precision == "bf16" else None
         return TERA * (figure or self.fp32_tflops).value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Here:
-    """What only its owner knows of the machine that dragoman runs on."""
+    """Figures of the machine that dragoman runs on, which only its owner knows."""
 
     watts: Quantity | None = None
-    """Power that it draws while it computes; else the table's, or that of its threads."""
+    """Power draw while it computes; default: the table's, or that of its threads."""
     price_per_hour: Price | None = None
-    """Rent of an hour."""
+    """Rent per hour."""
     price_per_kwh: Price | None = None
-    """Electricity."""
+    """Electricity, per kWh."""
 
 
 FIGURES = {field.name for section in (Assumptions, Device, Here) for field in fields(section)}
 FIGURES -= {"name", "kind", "matches"}
-"""Keys for which a number is short."""
+"""Keys whose value may be a plain number, for short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTable:
-    """All that the files say."""
+    """Everything that the files define."""
 
     here: Here = field(default_factory=Here)
     cpu: Assumptions
     gpu: Assumptions
     devices: dict[str, Device]
-    """By the name that `--device` takes."""
+    """Devices by the name that `--device` takes."""
 
     def known_as(self, reported: str) -> Device | None:
-        """The device that a machine reports by this name; a user's own come first."""
+        """Return the device that a machine reports by this name; the user's own come first."""
         for device in reversed(self.devices.values()):
-            for name in device.matches:  # in full: an RTX 4090 Laptop GPU is no RTX 4090
+            for name in device.matches:  # in full: an RTX 4090 Laptop GPU is not an RTX 4090
                 if fnmatchcase(reported.lower(), name.lower()):
                     return device
         return None
 
 
 def default_devices_file() -> Path:
-    """Where a user's own table is looked for: the XDG folder of configuration."""
+    """Return where the user's own table is expected: in the XDG configuration folder."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 -- pathlib raises where there is no home
     return Path(base) / "dragoman" / "devices.toml"
 
@@ -146,8 +146,8 @@ def default_devices_file() -> Path:
 def device_table(own: Path | None = None) -> DeviceTable:
     """Read the shipped table and lay the user's file over it.
 
-    That is `default_devices_file()`, which need not be there, unless it is given. Raises InputError
-    with file, line and the nearest name for what is wrong in it.
+    The user's file is `own` or, by default, `default_devices_file()`, which may be missing. Raises
+    InputError with file, line and the nearest name for mistakes in it.
     """
     shipped = read_settings(Path(str(resources.files("dragoman") / "cost" / "devices.toml")))
     path = own or default_devices_file()
@@ -171,7 +171,7 @@ def device_named(name: str, table: DeviceTable) -> Device:
 def _laid_over(
     shipped: Mapping[str, Any], own: Mapping[str, Any], given: Given, path: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The shipped sections with the user's keys over them; a figure is replaced whole."""
+    """Return the shipped sections with the user's keys over them; a figure is replaced whole."""
     laid = dict(shipped)
     for key, value in own.items():
         place, known, laid[key] = (*path, key), shipped.get(key, {}), value

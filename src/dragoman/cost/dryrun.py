@@ -3,19 +3,19 @@
 Which operators run, what autograd keeps and which path a pattern of attention takes depend on every
 line of a model; a formula for all of it would be a second model, and wrong with the next change of
 the first. So the real lines run, forward and backward, and a `DryRun` counts the operations and
-follows the storages that would be alive. What says *where* (ids, masks, positions) is small and
-stays real, since shapes depend on it; all that is floating-point is imitated.
+follows the storages that would be alive. Tensors that say *where* (ids, masks, positions) are small
+and stay real, since shapes depend on them; everything floating-point is imitated.
 
 An imitated tensor is an ordinary one whose memory is never touched: all of them share one range of
-addresses, which takes no memory. PyTorch makes views of it; for every other operator PyTorch's fake
-tensors tell the shape of the result, once for arguments of the same shapes, and a tensor of that
-shape is imitated. So an operator of a layer like the one before costs next to nothing.
+addresses, which takes no memory. PyTorch makes views of it; for every other operator, PyTorch's
+fake tensors give the shape of the result, once for arguments of the same shapes, and a tensor of
+that shape is imitated. So the operators of a layer like the one before cost next to nothing.
 
 Operations are counted by the rules of `torch.utils.flop_counter`: a product of `(m, k)` and
-`(k, n)` takes `2 m k n`; all that is no product counts nothing.
+`(k, n)` takes `2 m k n`; everything else counts as nothing.
 
-What a kernel allocates and frees inside one operator is not seen, but for one thing that is large:
-where the CPU has no units for bfloat16, oneDNN sums such a product in float32, a matrix at a time.
+What a kernel allocates and frees inside one operator is not seen, with one large exception: on a
+CPU without bfloat16 units, oneDNN sums such a product in float32, a matrix at a time.
 """
 
 import mmap
@@ -59,7 +59,7 @@ NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name
 
 
 class Like(NamedTuple):
-    """All of a tensor but its numbers."""
+    """Everything about a tensor except its numbers."""
 
     dtype: torch.dtype
     size: tuple[int, ...]
@@ -67,14 +67,14 @@ class Like(NamedTuple):
 
 
 class DryRun(TorchDispatchMode):
-    """Inside it operators run without numbers; operations and living storages are counted.
+    """A mode in which operators run without numbers, and operations and live storages are counted.
 
-    A number that is asked for (a loss, a norm) is 1.
+    A number that is read (a loss, a norm) is 1.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        onednn_setting()  # is measured once in a process, which imitated tensors cannot
+        onednn_setting()  # measured once per process, which imitated tensors cannot do
         self._sums_in_float32 = not has_bf16_units() and (
             mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # noqa: SLF001
         )
@@ -83,15 +83,15 @@ class DryRun(TorchDispatchMode):
         self.pairwise = 0
         """Those of batched products and attention kernels: queries, keys, values, no weights."""
         self.now = 0
-        """Bytes of all storages that are alive."""
+        """Bytes of all live storages."""
         self.peak = 0
-        """Bytes that were alive when most were."""
+        """The most bytes that were alive at once."""
         self._with_storage = Counter[int]()
         self._sizes: dict[int, int] = {}
         self._imitated: set[int] = set()
 
     def build(self, config: ModelConfig) -> Model:
-        """Make a model without weights, of which the parameters are counted."""
+        """Create a model without weights, whose parameters are counted."""
         with self:
             model = build(config)
         held = {_key(each): each.untyped_storage().nbytes() for each in model.parameters()}
@@ -100,7 +100,7 @@ class DryRun(TorchDispatchMode):
         return model
 
     def forget_peak(self) -> None:
-        """Look for the peak of what follows."""
+        """Start looking for a new peak."""
         self.peak = self.now
 
     def flops_with(self, tensor: Tensor) -> int:
@@ -114,7 +114,7 @@ class DryRun(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> object:
-        """Run one operator; in inference mode they come whole that are made of several."""
+        """Run one operator; in inference mode, composite operators arrive whole."""
         if torch.is_inference_mode_enabled():
             with self:
                 out = func.decompose(*args, **(kwargs or {}))
@@ -155,7 +155,7 @@ class DryRun(TorchDispatchMode):
         made = _made_by(func, tree, *map(_described, leaves))
         if made is None and imitated:
             raise TypeError(f"the shape that {func} gives depends on numbers that are not there")
-        filled_later = func is aten.empty.memory_format  # at random, maybe
+        filled_later = func is aten.empty.memory_format  # perhaps at random
         has_numbers = any(x.is_floating_point() for x in _tensors(made))
         if made is None or not (imitated or filled_later or has_numbers):
             return func(*args, **kwargs)
@@ -164,7 +164,7 @@ class DryRun(TorchDispatchMode):
         return made
 
     def _as_places(self, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """Turn the masks among indices, which are real, into the places where they are True."""
+        """Replace the masks among indices, which are real, by the positions where they are True."""
         places: list[Tensor | None] = []
         for index in indices:
             if index is None or index.dtype is not torch.bool or _key(index) in self._imitated:
@@ -182,7 +182,7 @@ class DryRun(TorchDispatchMode):
             self._see(0)
 
     def _see(self, passing: int) -> None:
-        """Look whether this is the peak, with so many bytes that are gone after the operator."""
+        """Update the peak; `passing` bytes are gone after the operator."""
         self.peak = max(self.peak, self.now + passing)
 
     def _let_go(self, key: int) -> None:
@@ -191,7 +191,7 @@ class DryRun(TorchDispatchMode):
 
 
 def _attention_flops(count: Callable[..., int], *given: Tensor) -> int:
-    """Every head of the queries multiplies, whether or not it shares its keys."""
+    """Count every query head, whether or not it shares its keys."""
     *grad, q, k, v = (each.shape for each in given)
     return int(count(*grad, q, q[:2] + k[2:], q[:2] + v[2:]))
 
@@ -200,7 +200,7 @@ FORMULAS: dict[Any, Callable[..., int]] = flop_registry | {
     FUSED: lambda *args, **_: _attention_flops(sdpa_flop_count, *args[:3]),
     FUSED_BACKWARD: lambda *args, **_: _attention_flops(sdpa_backward_flop_count, *args[:4]),
 }
-"""PyTorch's rules, and those that it lacks: for the fused attention of a CPU."""
+"""PyTorch's rules, and the missing ones for fused attention on a CPU."""
 
 
 PACKED: dict[str, Callable[..., Tensor]] = {
@@ -208,13 +208,13 @@ PACKED: dict[str, Callable[..., Tensor]] = {
     "mkldnn._linear_pointwise.default": lambda x, w, *_: x.new_empty(len(x), len(w)),
     "mkldnn._linear_pointwise.binary": lambda x, _, w, *__: x.new_empty(len(x), len(w)),
 }
-"""What products with packed weights make (`engine/products.py`), which PyTorch has no rule
-for; some builds have no such operators, hence the names."""
+"""The results of products with packed weights (`engine/products.py`), for which PyTorch has no
+rule; some builds lack these operators, hence the names."""
 
 
 @lru_cache(maxsize=1 << 14, typed=True)  # 1, 1.0 and True are not the same
 def _made_by(func: Any, tree: TreeSpec, *leaves: object) -> object:  # noqa: ANN401
-    """Return what an operator makes of arguments like these, as fakes; None if numbers decide."""
+    """Return an operator's results for such arguments, as fakes; None if they depend on numbers."""
     with _fakes():
         given = [
             torch.empty_strided(x.size, x.stride, dtype=x.dtype) if isinstance(x, Like) else x
@@ -229,19 +229,19 @@ def _made_by(func: Any, tree: TreeSpec, *leaves: object) -> object:  # noqa: ANN
 
 @cache
 def _fakes() -> FakeTensorMode:
-    """One mode for all operators: to make one costs as much as to ask it something."""
+    """Return one mode for all operators: creating one costs as much as asking it something."""
     return FakeTensorMode()
 
 
 def _described(value: object) -> object:
-    """Turn an argument into what can be compared."""
+    """Turn an argument into something comparable."""
     if isinstance(value, Tensor):
         return Like(value.dtype, tuple(value.shape), value.stride())
     return value
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:  # noqa: ANN401
-    """Return the arguments that an operator writes to and gives back."""
+    """Return the arguments that an operator writes to and returns."""
     schema = func._schema  # noqa: SLF001
     given = dict(zip((each.name for each in schema.arguments), args, strict=False)) | dict(kwargs)
     written = (x.name for x in schema.arguments if x.alias_info and x.alias_info.is_write)
@@ -250,7 +250,7 @@ def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
 
 @lru_cache(maxsize=64)
 def _room(power: int) -> mmap.mmap:
-    """Reserve addresses for `2 ** power` bytes; nobody writes to them, so they take no memory."""
+    """Reserve addresses for `2 ** power` bytes; nothing writes to them, so they take no memory."""
     if sys.platform == "win32":
         return mmap.mmap(-1, 1 << power)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -258,7 +258,7 @@ def _room(power: int) -> mmap.mmap:
 
 
 def _in_room(like: Tensor) -> Tensor:
-    """Make a tensor that lies there, whatever else does."""
+    """Create a tensor at these addresses, whatever else uses them."""
     tensor, nbytes = torch.empty(0, dtype=like.dtype), like.untyped_storage().nbytes()
     if not nbytes:
         return tensor.set_(torch.UntypedStorage(), 0, like.shape, like.stride())
@@ -274,5 +274,5 @@ def _key(tensor: Tensor) -> int:
 
 
 def _tensors(values: object) -> list[Tensor]:
-    """Return the tensors among an operator's arguments or results, in lists too."""
+    """Return the tensors among an operator's arguments or results, also those in lists."""
     return [value for value in tree_leaves(values) if isinstance(value, Tensor)]

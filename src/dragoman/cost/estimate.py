@@ -1,4 +1,4 @@
-r"""Time, energy and money: arithmetic that is counted, divided by rates that are known.
+r"""Time, energy and money: counted arithmetic divided by known rates.
 
 Training, with :math:`F` operations of a batch, :math:`R` operations a second of a training step,
 :math:`L` layers, :math:`t_L` the time to start one of them, and :math:`p = 3` passes through them
@@ -6,8 +6,8 @@ Training, with :math:`F` operations of a batch, :math:`R` operations a second of
 
 .. math:: t_{step} = k (F / R + p L t_L)
 
-for :math:`k` batches a step. A step of decoding takes, with :math:`W` bytes of weights and cache
-that it reads at :math:`M` bytes a second, and :math:`L` layers of the decoder,
+for :math:`k` batches a step. A decoding step takes, with :math:`W` bytes of weights and cache that
+it reads at :math:`M` bytes a second, and :math:`L` layers of the decoder,
 
 .. math:: t_{token} = F / R + W / M + L t_L
 
@@ -28,13 +28,13 @@ from dragoman.train.recipe import Work
 from dragoman.wording import counted
 
 BATCH_TOKENS = TRANSLATING.max_batch_tokens
-"""Source tokens of a batch that is translated, times beams."""
+"""Source tokens of a translation batch, times beams."""
 VALIDATED = 1000
-"""Sentences of a validation, where the data has not been looked at."""
+"""Sentences of a validation, if the data has not been read."""
 DISK = 500e6
-"""Bytes a second at which checkpoints reach the disk, where it was not measured; assumed."""
+"""Bytes a second at which checkpoints reach the disk, if not measured; assumed."""
 HOP = 10e-6
-"""Seconds until a link between devices carries the first byte; assumed."""
+"""Seconds until a link between devices delivers the first byte; assumed."""
 BACKWARD = 2 / 3
 """Share of the backward pass in the time of a batch."""
 MILLION = 1e6
@@ -43,40 +43,40 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What something takes: energy where the device's power is known, money where a price is."""
+    """What something costs: energy if the device's power is known, money if a price is."""
 
     seconds: float
     kwh: float | None
     money: float | None
     """Rent and electricity."""
     currency: str | None = None
-    """Of the money; None for that of the user's own prices."""
+    """Currency of the money; None for that of the user's own prices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """What the parts of a run take, as they were measured here or follow from rates."""
+    """How long the parts of a run take, measured here or derived from rates."""
 
     step_seconds: float
     step_tokens: float
-    """Tokens of a step, of both sides, without padding."""
+    """Tokens of a step, on both sides, without padding."""
     prepare_seconds: float
     """From the files to the first step: tokenizer, tokens, model."""
     validation_seconds: float
-    """A validation with its decoding."""
+    """A validation, with its decoding."""
     save_seconds: float
     """A checkpoint."""
     export_seconds: float
     """Writing the model folder."""
     tokens_per_second: float | None
-    """Tokens that are decoded, or read by an encoder; None where it was not timed."""
+    """Tokens decoded, or read by an encoder; None if it was not timed."""
     how: str
-    """On what it was measured, in a sentence."""
+    """What it was measured on, in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEstimate:
-    """A run of training; its steps, tokens and bill are None where only patience ends it."""
+    """A training run; its steps, tokens and bill are None if only patience ends it."""
 
     steps: int | None
     tokens: int | None
@@ -91,23 +91,23 @@ class TrainingEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeveralEstimate:
-    """A training step of several devices, each with the batches of the recipe."""
+    """A training step on several devices, each with the batches of the recipe."""
 
     devices: int
     sharded: bool
-    """Whether each has a share of the model, as `train.shard` says, or its size."""
+    """Whether each has a shard of the model, because of `train.shard` or the model's size."""
     states: float
-    """Bytes of weights, gradients and moments on each."""
+    """Bytes of weights, gradients and moments on each device."""
     sent: float
-    """Bytes that each sends in a step."""
+    """Bytes that each device sends in a step."""
     communication_seconds: float
     """Time that sending takes by itself."""
     step_seconds: float
-    """Time of a step, sending as far as it is not hidden by computing."""
+    """Time of a step, including the sending that is not hidden by computing."""
     tokens_per_second: float
-    """Tokens of all devices, of both sides, without padding."""
+    """Tokens of all devices, on both sides, without padding."""
     efficiency: float
-    """Share of as many times the tokens of one."""
+    """Tokens per second as a share of as many times those of one device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +117,11 @@ class TextEstimate:
     tokens_per_second: float
     million: Bill
     month: Bill | None
-    """The stated traffic of a month."""
+    """The stated monthly traffic."""
 
 
 def bill_of(seconds: float, rates: Rates) -> Bill:
-    """Return what a time on a device takes."""
+    """Return the bill for a time on a device."""
     kwh = None if rates.watts is None else rates.watts * seconds / HOUR / 1000
     costs = [] if rates.price_per_hour is None else [rates.price_per_hour * seconds / HOUR]
     if rates.price_per_kwh is not None and kwh is not None:
@@ -138,7 +138,7 @@ def estimate_training(
 ) -> TrainingEstimate:
     """Estimate a run to its limit, in steps or minutes, whichever comes first.
 
-    What was measured goes before what the rates say.
+    Measured values take precedence over the rates.
     """
     train, times = work.recipe.train, measured or _timings(work, rates)
     step, save = times.step_seconds, times.save_seconds
@@ -205,9 +205,9 @@ def estimate_several(
 
     once in a step (Patarasuk and Yuan, 2009): each device sends `n - 1` parts of the sum and then
     `n - 1` parts of the result. With shards each batch gathers the weights twice and sums the
-    gradients once, which is 3 in the place of 2, for each batch. PyTorch sends while it computes:
+    gradients once, a factor of 3 instead of 2, for each batch. PyTorch sends while it computes:
     whole models during the backward pass of the last batch, two thirds of its time; shards all the
-    time. What does not fit in there lengthens the step.
+    time. Whatever does not fit lengthens the step.
     """
     train, parameters = work.recipe.train, work.parameters
     sharded = devices > 1 and train.shard == "on"
@@ -236,7 +236,7 @@ def estimate_several(
 def estimate_texts(
     work: Work, rates: Rates, *, per_month: float | None = None, measured: Timings | None = None
 ) -> TextEstimate:
-    """Estimate a model at work in full batches; `per_month` is a traffic in tokens."""
+    """Estimate a model at work in full batches; `per_month` is a monthly traffic in tokens."""
     speed = measured.tokens_per_second if measured else None
     speed = speed or _tokens_per_second(work, rates, work.beam_size)
     return TextEstimate(
@@ -247,7 +247,7 @@ def estimate_texts(
 
 
 def full_batch(work: Work, beam_size: int) -> Shape:
-    """Return the batch in which texts are read or answered; `length` is that of what is read."""
+    """Return the batch in which texts are read or answered; `length` is that of the input."""
     return work.texts(max(1, BATCH_TOKENS // (work.length * beam_size)))
 
 
@@ -258,7 +258,7 @@ def forward_flops(work: Work, rows: int) -> float:
 
 
 def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
-    """Tokens of all sentences of a full batch, by the time that it takes."""
+    """Return the tokens of all sentences of a full batch, divided by the time that it takes."""
     batch, config = full_batch(work, beam_size), work.config
     started = config.depth * rates.layer_seconds
     if not work.answer:

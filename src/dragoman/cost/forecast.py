@@ -1,6 +1,6 @@
-"""What a run will take, and whether it fits the memory: said and asked before it begins.
+"""What a run will take, and whether it fits the memory, reported before it begins.
 
-Nothing here draws a random number, so a run ends with the same bits whether it was asked or not.
+No random numbers are drawn here, so a run ends with the same bits with or without a forecast.
 """
 
 import math
@@ -19,13 +19,13 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted, format_bytes, format_energy, format_money, format_time
 
 LONG = 45 * 60.0
-"""Seconds of a run above which a limit of its time is suggested."""
+"""Seconds of a run above which a time limit is suggested."""
 
 RecipeT = TypeVar("RecipeT", bound=RunRecipe)
 
 
 def forecast(recipe: RunRecipe) -> tuple[list[str], Check]:
-    """Return what a run will take, in sentences, and what rejects batches that do not fit.
+    """Return what a run will take, in sentences, and a check that rejects batches that do not fit.
 
     Raises InputError for a model that cannot fit at all.
     """
@@ -66,7 +66,7 @@ def forecast(recipe: RunRecipe) -> tuple[list[str], Check]:
 
 
 def rest_of(recipe: RecipeT) -> tuple[int, RecipeT]:
-    """Return the step of the newest checkpoint of a run, and the recipe with what is left."""
+    """Return the step of a run's newest checkpoint, and the recipe for the rest."""
     train, progress = recipe.train, RunFolder(Path(recipe.out)).progress
     steps, minutes = train.max_steps, train.max_minutes
     left = replace(

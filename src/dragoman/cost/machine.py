@@ -1,4 +1,4 @@
-"""What computes: a device of the table, or the machine here, whose rates are measured.
+"""The rates of a device of the table, or of this machine, where they are measured.
 
 rates = rates_of(device_named("l4", table), table, "auto")
 rates = rates_here(table, "auto")          # a fraction of a second
@@ -24,24 +24,24 @@ from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
 
 # Sides of the matrices whose product is timed, and floats that are read to time the memory; a GPU
-# does with those of a CPU in less time than it takes to start it. How long, at least.
+# is done with a CPU's in less time than it takes to start it. Then the least time to measure.
 SIDE, GPU_SIDE = 768, 4096
 READ, GPU_READ = 16 * 1024 * 1024, 128 * 1024 * 1024
 ENOUGH_SECONDS = 0.05
 LAYERS = 4
-"""Of the model whose step of decoding is timed."""
+"""Layers of the model whose decoding step is timed."""
 SYSTEM = Path("/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """How fast a device is, what it holds and what it costs: all that an estimate needs of it."""
+    """How fast a device is, how much it stores and what it costs: all that an estimate needs."""
 
     device: str
     how: str
-    """Where the rates are from, in a clause."""
+    """Where the rates come from, in a clause."""
     precision: Precision
-    """What training computes in."""
+    """The precision of training."""
     training: float
     """Operations a second of a training step."""
     decoding: float
@@ -51,18 +51,18 @@ class Rates:
     layer_seconds: float
     """Seconds to start the operations of one layer once."""
     memory: int | None = None
-    """Bytes, where known."""
+    """Bytes, if known."""
     watts: float | None = None
     price_per_hour: float | None = None
-    """Rent, where there is one."""
+    """Rent, if there is one."""
     price_per_kwh: float | None = None
     currency: str | None = None
-    """Of these prices; None for the user's own."""
+    """Currency of these prices; None for the user's own."""
 
     def priced(self, *, per_hour: float | None, per_kwh: float | None) -> "Rates":
-        """Return the rates with prices of the user's own, if any, which go before the table's.
+        """Return the rates with the user's own prices, if any, instead of the table's.
 
-        A price of electricity alone means a device of one's own, which has no rent.
+        A price of electricity alone means that the device is the user's own, which has no rent.
         """
         if per_hour is None and per_kwh is None:
             return self
@@ -71,7 +71,7 @@ class Rates:
 
 
 def find_rates(train: TrainConfig, name: str | None = None, own: Path | None = None) -> Rates:
-    """Return the rates of a device of the table, or measure those of the machine here.
+    """Return the rates of a device of the table, or measure those of this machine.
 
     `own` is the user's table, as in `device_table`. Raises InputError for an unknown name.
     """
@@ -82,7 +82,7 @@ def find_rates(train: TrainConfig, name: str | None = None, own: Path | None = N
 
 
 def rates_of(device: Device, table: DeviceTable, precision: PrecisionSetting) -> Rates:
-    """Return what the table says of a device, with what is assumed of its kind."""
+    """Return what the table says about a device, with the assumptions for its kind."""
     assumed = table.cpu if device.kind == "cpu" else table.gpu
     if precision == "auto":
         precision = "fp32" if device.bf16_tflops is None else "bf16"
@@ -103,20 +103,20 @@ def rates_of(device: Device, table: DeviceTable, precision: PrecisionSetting) ->
 
 
 def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "auto") -> Rates:
-    """Measure a product and a read on the machine here; power and price are the table's.
+    """Measure a product and a read on this machine; power and price come from the table.
 
-    Nothing is drawn at random, so a training run that begins afterwards is as it would have been.
+    No random numbers are drawn, so a training run that begins afterwards is unchanged.
     """
     place, threads = choose_device(device), torch.get_num_threads()
     chosen = choose_precision(precision, place)
     with training_products(chosen, place):
         product = _product_rate(place, HALVES.get(chosen, torch.float32))
-    with row_invariant_products():  # as decoding multiplies: maybe by another library
+    with row_invariant_products():  # as decoding multiplies: perhaps with another library
         single = _product_rate(place, torch.float32)
     name = _reported_name(place)
     here, known, assumed = table.here, table.known_as(name), table.gpu
     rent, watts = here.price_per_hour, _value(here.watts or (known.watts if known else None))
-    if known and rent is None and here.price_per_kwh is None:  # else the machine is one's own
+    if known and rent is None and here.price_per_kwh is None:  # else the machine is the user's
         rent = known.price_per_hour
     if place.type == "cpu":
         assumed, name = table.cpu, f"{name}, {counted(threads, 'thread')}"
@@ -140,7 +140,7 @@ def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "a
 
 
 def counted_as(precision: Literal["fp32", "bf16", "fp16"]) -> Precision:
-    """Return which of the two that are counted has numbers as wide."""
+    """Return which of the two counted precisions has numbers of the same width."""
     return "bf16" if precision == "fp16" else precision
 
 
@@ -161,7 +161,7 @@ def _read_rate(device: torch.device) -> float:
 
 
 def _layer_seconds(device: torch.device) -> float:
-    """Time a step of decoding with layers too small to compute anything; draws no random number."""
+    """Time a decoding step with layers too small to compute anything; draws no random number."""
     config = DecoderOnlyConfig(
         d_model=16, num_heads=1, d_ff=16, num_layers=LAYERS, vocab_size=300, positions=Rotary()
     )
@@ -175,7 +175,7 @@ def _layer_seconds(device: torch.device) -> float:
 
 
 def _seconds_of(run: Callable[[], object]) -> float:
-    """Return the least time of several runs, not the mean: what a neighbour does passes."""
+    """Return the shortest time of several runs, not the mean, to ignore other processes."""
     timer = Timer("run()", globals={"run": run}, num_threads=torch.get_num_threads())
     return min(timer.blocked_autorange(min_run_time=ENOUGH_SECONDS).times)
 
@@ -193,8 +193,8 @@ def _reported_name(device: torch.device) -> str:
 def memory_limit(device: torch.device, system: Path = SYSTEM) -> int | None:
     """Return the bytes that a process may use: the GPU's, or the machine's with swap and cgroup.
 
-    None where the system does not say. It is an upper bound: what others use is not taken off.
-    `system` is the folder in which `proc` and `sys` are.
+    None if the system does not say. It is an upper bound: what others use is not subtracted.
+    `system` is the folder that contains `proc` and `sys`.
     """
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
@@ -209,10 +209,10 @@ def memory_limit(device: torch.device, system: Path = SYSTEM) -> int | None:
 
 
 def _group_limits(system: Path) -> Iterator[int]:
-    """The memory limits of the control groups around this process (Linux, both versions).
+    """Yield the memory limits of the control groups around this process (Linux, both versions).
 
-    A group is held by the limits of all groups that it lies in, up to the root. A container may
-    see its own group as the root, and its path as it is outside.
+    The limits of all enclosing groups apply, up to the root. A container may see its own group as
+    the root, and its path as it is outside.
     """
     groups = system / "sys/fs/cgroup"
     for line in _lines_of(system / "proc/self/cgroup"):
@@ -231,7 +231,7 @@ def _group_limits(system: Path) -> Iterator[int]:
 
 
 def _said_of(key: str, path: Path) -> list[str]:
-    """Return the values of a key in a file with lines such as `key: value`."""
+    """Return the values of a key in a file of lines such as `key: value`."""
     lines = (line.partition(":") for line in _lines_of(path))
     return [value.strip() for name, _, value in lines if name.strip() == key]
 

@@ -38,25 +38,25 @@ from dragoman.train.trainer import Trainer
 from dragoman.wording import counted
 
 WARM_UP = 3
-"""Steps that are not timed: the first ones find their memory."""
+"""Steps that are not timed: the first ones allocate their memory."""
 LEAST_STEPS, LEAST_SECONDS = 20, 30.0
-"""Steps are timed until there are so many, and for so long, but ..."""
+"""Steps are timed until there are this many, and for this long, but ..."""
 MOST_SECONDS = 60.0
 """... no longer than this."""
 SLOWEST = 1.5
-"""Times the median: what a slower step counts as."""
+"""A slower step counts as this many times the median."""
 SOME_ID = 5
-"""Any id that is no special one."""
+"""Any id that is not special."""
 AN_EPOCH = 1000
-"""Batches of an epoch of random ids."""
+"""Batches in an epoch of random ids."""
 
 
 def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECONDS) -> Timings:
     """Time the recipe's job, or one of its shape; leaves nothing behind.
 
-    Steps are timed for `least_seconds` at least: with the rest it takes less than a minute.
+    Steps are timed for at least `least_seconds`; with the rest, it takes less than a minute.
 
-    Raises InputError for what is wrong with the recipe or its data, the data's absence aside.
+    Raises InputError for mistakes in the recipe or its data, except missing data.
     """
     with tempfile.TemporaryDirectory(prefix="dragoman-cost-") as name:
         data = replace(work.recipe.data, cache=str(Path(name) / "cache"))
@@ -87,7 +87,7 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
 
 
 def _assemble(work: Work, folder: RunFolder, console: Console) -> tuple[Job[Any], str]:
-    """Return the recipe's own job, or without its data one of its shape; and which it is."""
+    """Return the recipe's own job, or one of its shape if the data is missing; and which it is."""
     try:
         work.recipe.data.check()
     except InputError:
@@ -99,18 +99,18 @@ def _assemble(work: Work, folder: RunFolder, console: Console) -> tuple[Job[Any]
 
 
 def typical(times: npt.NDArray[np.float64]) -> float:
-    """Return the mean of times, of which none counts for more than 1.5 times their median.
+    """Return the mean of times, none of which counts for more than 1.5 times their median.
 
-    A run is the sum of its steps, so the mean is what predicts it: the median misses the slow
-    steps that every run has. But a burst of somebody else's work predicts nothing.
+    A run is the sum of its steps, so the mean predicts it: the median misses the slow steps that
+    every run has. But a burst of work from another process predicts nothing.
     """
     return float(np.minimum(times, SLOWEST * np.median(times)).mean())
 
 
 def _take_steps(trainer: Trainer, least: int, least_seconds: float) -> npt.NDArray[np.float64]:
-    """Take so many steps for so long, but no longer than `MOST_SECONDS`.
+    """Take at least `least` steps, for `least_seconds`, but no longer than `MOST_SECONDS`.
 
-    Returns the seconds of each step and its tokens of both sides, `[2, S]`.
+    Returns the seconds of each step and its tokens on both sides, `[2, S]`.
     """
     steps: list[tuple[float, int]] = []
     begun = time.perf_counter()
@@ -133,7 +133,7 @@ def _seconds(run: Callable[[], object]) -> float:
 def tokens_per_second(work: Work, model: nn.Module) -> float:
     """Time a full batch of sentences, each decoded to the length of the work's answers.
 
-    What the ids are makes no difference to the time. An encoder reads them.
+    The values of the ids make no difference to the time. An encoder only reads them.
     """
     view: Any = evaluation_view(model)
     device = next(view.parameters()).device
@@ -172,7 +172,7 @@ class RandomJob:
         return Epoch(count=AN_EPOCH, examples=0, padding=0.0, largest=(0,), make=make)
 
     def loss(self, batch: Any) -> Tensor:  # noqa: ANN401 (of the task's own class)
-        """Sum the task's loss over the batch's targets; by R-Drop each row is read twice."""
+        """Sum the task's loss over the batch's targets; with R-Drop, each row is read twice."""
         recipe = self.work.recipe
         smoothing, loss = recipe.train.label_smoothing, torch.zeros(())
         for _ in range(2 if recipe.train.r_drop and self.model.training else 1):
@@ -188,5 +188,5 @@ class RandomJob:
         return Validation(loss=0.0)
 
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
-        """Say that it is no model of anything."""
+        """State that this is not a trained model."""
         return CardPart(title="Random ids", data=(), architecture="", judged="", use="")

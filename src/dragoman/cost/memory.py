@@ -1,6 +1,6 @@
-"""How much memory training, validating and decoding take at their peak, and whether that is there.
+"""The peak memory of training, validation and decoding, and whether that much is available.
 
-A GPU is not checked: its kernels keep less than a CPU's, and it reports at once what is too much.
+A GPU is not checked: its kernels keep less than a CPU's, and it reports an excess at once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,33 +33,33 @@ from dragoman.train.recipe import RunRecipe, Work
 from dragoman.wording import counted, format_bytes
 
 ENOUGH_TOKENS = 4096
-"""Tokens of a batch from which on memory grows by the activations of each further row."""
+"""Tokens of a batch above which memory grows by the activations of each further row."""
 SPARE = 0.98
-"""Share of the memory that the largest batch is fitted into: the line is not quite straight."""
+"""Share of the memory that the largest batch may use: the line is not quite straight."""
 ERROR = 0.9
-"""A predicted peak may be a tenth too high: what is over the memory by less is not rejected."""
+"""A predicted peak may be a tenth too high: a smaller excess over the memory is not rejected."""
 SAFE_MARGIN = 3
-"""Where so many times the expected peak fits, the batches of an epoch are not looked at."""
+"""If this many times the expected peak fits, the batches of an epoch are not checked."""
 LOOKED_AT = 2000
-"""Batches of the validation whose size is looked at."""
+"""Number of validation batches whose size is checked."""
 LEAST_SHARE = 0.01
-"""Where less than this of a batch would fit, a smaller one is no advice."""
+"""If less than this share of a batch fits, no smaller batch is suggested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReport:
-    """Bytes at the peak; of decoding, a full batch of sentences with their beams, if any."""
+    """Bytes at the peak; for decoding, a full batch of sentences with their beams, if any."""
 
     training: TrainingMemory
     other_precision: TrainingMemory
     """In the other of fp32 and bf16."""
     other_checkpointing: TrainingMemory
-    """With activation checkpointing, or, where the recipe has it, without."""
+    """With activation checkpointing or, if the recipe has it, without."""
     decoding: DecodingMemory | None
     bf16_decoding: DecodingMemory | None
     validation: int
     unfused_loss: int
-    """What the logits of the batch and their gradient would take, which never exist at once."""
+    """What the logits of the batch and their gradient would take; they never exist at once."""
     cache: int | None
     """What decoding keeps for each sentence and beam at the end of an answer."""
     largest_rows: int | None
@@ -67,7 +67,7 @@ class MemoryReport:
 
 
 def memory_of(work: Work, rates: Rates) -> MemoryReport:
-    """Return the peaks of training, validating and decoding on a device."""
+    """Return the peaks of training, validation and decoding on a device."""
     shape, precision = work.shape, rates.precision
     decoding, bf16_decoding, cache = None, None, None
     if work.answer:
@@ -94,7 +94,7 @@ def memory_of(work: Work, rates: Rates) -> MemoryReport:
 
 
 def _largest_rows(work: Work, rates: Rates, memory: int) -> int:
-    """Rows that fill the device, on the line through two batches in which activations prevail."""
+    """Return the rows that fill the device, on a line through two activation-bound batches."""
 
     def peak(rows: int) -> int:
         targets = work.shape.targets and work.shape.targets * rows // work.shape.rows
@@ -109,7 +109,7 @@ def _largest_rows(work: Work, rates: Rates, memory: int) -> int:
 
 
 def peak_memory(work: Work, precision: Precision) -> int:
-    """Return the bytes of the larger peak: that of a training step or that of a validation."""
+    """Return the larger of the peaks of a training step and of a validation, in bytes."""
     return max(step_of(work, precision).memory.total, validation_memory(work, precision))
 
 
@@ -122,7 +122,7 @@ def validation_memory(
     """Return the peak of a validation between two steps.
 
     It computes the loss of a batch of this shape, and translates sources of these lengths greedily
-    and in float32; by default a batch of the work's shape, and texts of its length.
+    in float32; by default, a batch of the work's shape, and texts of its length.
     """
     if lengths is None:
         sources = min(VALIDATED, work.recipe.train.validate_limit) if work.src_length else 0
@@ -137,10 +137,10 @@ def validation_memory(
 
 
 def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
-    """Return the batch that takes most while a validation translates sources of these lengths.
+    """Return the batch that needs most while a validation translates sources of these lengths.
 
-    Each translation reaches its limit, since an untrained model does not end a sentence; the place
-    of one that has ended stays. None where nothing is translated.
+    Each translation reaches its limit, since an untrained model does not end a sentence; the row of
+    a finished one stays. None if nothing is translated.
     """
     lengths = [min(length, TRANSLATING.max_src_tokens) for length in lengths]
     factor, constant = TRANSLATING.max_length_factor, TRANSLATING.max_length_constant
@@ -163,9 +163,9 @@ def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
 
 
 def check_states(recipe: RunRecipe, limit: int | None) -> None:
-    """Raise InputError if weights, gradients and moments alone are over the `memory_limit`.
+    """Raise InputError if weights, gradients and moments alone exceed the `memory_limit`.
 
-    Before anything is read, when the size of a vocabulary is not known: only layers are counted.
+    Called before anything is read, when the vocabulary size is unknown: only layers are counted.
     """
     parts = count_parameters(recipe.work().config)
     parameters = parts.get("encoder", 0) + parts.get("decoder", 0)
@@ -189,7 +189,7 @@ def check_batches(
 ) -> None:
     """Raise InputError if a step or a validation needs more memory than a CPU has.
 
-    The largest batches are run dry, unless usual ones are far below the memory.
+    The largest batches are dry-run, unless usual ones need far less than the memory.
     """
     recipe, train = work.recipe, work.recipe.train
     device = choose_device(train.device)

@@ -1,4 +1,4 @@
-"""What `dragoman cost` can be asked: each option once, with its type, its range and its sentence.
+"""The options of `dragoman cost`: each is declared once, with its type, range and description.
 
 The command line's options and their help are made from the fields.
 """
@@ -11,7 +11,7 @@ from dragoman.ranges import Count, Positive, check_ranges
 
 BUDGETS = ("flops", "minutes", "money")
 FITTING = ("predict", *BUDGETS, "png")
-"""Options of a fit alone; with `price` they are all that it has."""
+"""Options of a fit only; with `price` they are all that it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class CostOptions:
     """With --fit: draw the law to this PNG file."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for options out of range, and for those that do not go together."""
+        """Raise InputError for options out of range, or options that do not go together."""
         check_ranges(self)
         for name in (
             each.name for each in fields(self) if getattr(self, each.name) != each.default
@@ -74,7 +74,7 @@ class CostOptions:
 
     @property
     def seconds(self) -> float | None:
-        """The time that a budget of time or money buys, on the machine that made the runs."""
+        """The time that a budget of time or money buys on the machine of the runs."""
         if self.money is not None and self.price is not None:
             return 3600.0 * self.money / self.price
         return None if self.minutes is None else 60.0 * self.minutes

@@ -1,7 +1,7 @@
-"""What is asked about: a recipe, a preset or a model folder.
+"""The subject of an estimate: a recipe, a preset or a model folder.
 
-Everything becomes a recipe: a preset is one with the recipe's own defaults, a model folder is the
-one that trained it or, where that is not known, one that starts from it. No weights are made.
+Everything becomes a recipe: a preset becomes one with the recipe's own defaults, a model folder the
+one that trained it or, if that is unknown, one that starts from it. No weights are created.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ MODELS: Mapping[str, ModelConfig] = {
     **DECODER_PRESETS,
     **{name: replace(each, head=MaskedLanguageHead()) for name, each in ENCODER_PRESETS.items()},
 }
-"""The presets; encoders with the head that they are pretrained with."""
+"""The presets; encoders have the head that they are pretrained with."""
 
 
 def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
@@ -51,9 +51,9 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
 
 
 def find_one(names: Sequence[str], overrides: Sequence[str] = ()) -> tuple[str, RunRecipe, int]:
-    """Return the only name, its recipe, and how many runs its sweep has: 0 without one.
+    """Return the only name, its recipe, and the number of runs in its sweep: 0 without one.
 
-    Without a name it is the recipe that is chosen for files of texts, if settings name some.
+    Without a name, it is the recipe chosen for files of texts, if settings name some.
     """
     if not names and any(word.startswith("data.") for word in overrides):
         recipe = recipe_for_files(overrides, check=lambda _: None)
@@ -66,7 +66,7 @@ def find_one(names: Sequence[str], overrides: Sequence[str] = ()) -> tuple[str, 
 
 
 def _recipe_of_folder(folder: Path) -> RunRecipe:
-    """Return the recipe that trained a model folder, with its architecture as it came to be."""
+    """Return the recipe that trained a model folder, with its final architecture."""
     opened = open_folder(folder)
     model = opened.config.model
     path = folder / "training" / "recipe.json"
@@ -80,5 +80,5 @@ def _recipe_of_folder(folder: Path) -> RunRecipe:
 
 
 def _recipe_for(model: ModelConfig) -> Callable[..., RunRecipe]:
-    """Return the recipe of the task that trains such models; of a bare encoder, pretraining."""
+    """Return the recipe of the task that trains such models; for a bare encoder, pretraining."""
     return (task_of(FolderConfig(model=model)) or find_task("pretrain")).recipe

@@ -1,4 +1,4 @@
-"""All that `dragoman cost` reports of a recipe on a device, as plain numbers."""
+"""Everything that `dragoman cost` reports about a recipe on a device, as plain numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,19 +22,19 @@ from dragoman.plain import Plain
 from dragoman.train.recipe import Work
 
 ROWS = 64
-"""Of a batch whose products are large enough to be computed as they are (`nn/cpu/products.py`)."""
+"""Rows of a batch whose products are large enough to run unchanged (`nn/cpu/products.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlopsPerToken:
-    """Operations for one token, a multiplication and an addition being two."""
+    """Operations per token; a multiplication and an addition count as two."""
 
     training: float
-    """Forward and backward, of a token of a full batch."""
+    """Forward and backward, per token of a full batch."""
     prefill: float
-    """A token that is read before the first one is written; of an encoder, a token at all."""
+    """Per token read before the first one is written; for an encoder, per token."""
     decoding: float | None
-    """A token that is written, for each hypothesis, with half of the answer before it."""
+    """Per token written and hypothesis, with half of the answer before it."""
     scores: float
     """The share of training that grows with the length: queries with keys, weights with values."""
     output: float
@@ -49,15 +49,15 @@ class Cost(Plain):
     task: str
     kind: str
     parameters: dict[str, int]
-    """Of each part, and the total."""
+    """Number of parameters of each part, and the total."""
     batch: dict[str, int]
-    """The size of a full one."""
+    """The size of a full batch."""
     flops_per_token: FlopsPerToken
     memory: MemoryReport
     device: Rates
     training: TrainingEstimate
     several: Sequence[SeveralEstimate]
-    """A step of as many devices as were asked for."""
+    """A step on each requested number of devices."""
     texts: TextEstimate
     measured: Timings | None
 
@@ -98,7 +98,7 @@ def _flops_per_token(work: Work) -> FlopsPerToken:
     training = step_of(work, "fp32")
     read, written = forward_flops(work, 1) / work.length, None
     if work.answer:
-        # the last token of a prompt is the first step's, so one more is counted than is read
+        # the first step is fed the last token of a prompt, so one more is counted than is read
         batch = replace(work.texts(ROWS), length=work.length + 1)
         cached = work.prompt + work.answer // 2
         step = decoding_step(work.config, batch, cached=cached)

@@ -2,10 +2,9 @@ r"""The scaling law: how the loss falls with the size of a model and the length 
 
 .. math:: L(N, D) = E + A N^{-\alpha} + B D^{-\beta}
 
-N parameters, D tokens trained on, L the validation loss in nats per token at the end of a run. E
-is what no model can take away (the entropy of the text), the second term what this size cannot
-say, the third what so few tokens could not teach. Hoffmann et al. 2022, section 3.3 and appendix
-D.3.
+N parameters, D tokens trained on, L the validation loss in nats per token at the end of a run. E is
+the loss that no model can avoid (the entropy of the text), the second term is due to the limited
+size, the third to the limited number of tokens. Hoffmann et al. 2022, section 3.3 and appendix D.3.
 
 The five numbers minimise the Huber loss of the log residuals over all runs,
 
@@ -18,13 +17,13 @@ runs themselves. A budget C buys `D = C / c(N)` tokens, so that one unknown is l
 
 .. math:: \min_N \; E + A N^{-\alpha} + B (C / c(N))^{-\beta}
 
-It is convex in log N, and its derivative is zero at one place. Where c(N) = 6N, that place is
+It is convex in log N, and its derivative is zero at one place. If c(N) = 6N, that place is
 
 .. math:: N = G (C / 6)^{\beta / (\alpha + \beta)}, \quad
     G = (\alpha A / (\beta B))^{1 / (\alpha + \beta)}
 
-(Hoffmann et al. 2022, equation 4). Small models are not there yet: what a token costs them beside
-their weights (attention's scores, the start of each operation) is a large share.
+(Hoffmann et al. 2022, equation 4). Small models deviate: a large share of a token's cost is not due
+to their weights (attention scores, the start of each operation).
 
 In the names of arrays: P points, K terms, Q the five unknowns, S laws.
 """
@@ -49,28 +48,28 @@ Floats = npt.NDArray[np.float64]
 Numbers = float | Floats
 
 DELTA = 1e-3
-"""Log residuals beyond it count by their size, no more by their square (Hoffmann et al., D.3)."""
+"""Log residuals beyond it count linearly, no longer quadratically (Hoffmann et al., D.3)."""
 FEWEST_RUNS = 6
 """One more than there are numbers to fit."""
 FEWEST_LEVELS = 3
-"""Different sizes and different lengths: two lie on any power law with any floor."""
+"""Different sizes and different lengths: any two lie on a power law with any floor."""
 REFITS = 1000
-"""Resampled sets of runs that are fitted too: each takes about 10 ms."""
+"""Number of resampled sets of runs that are also fitted: each takes about 10 ms."""
 EXPONENTS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
-"""Of the starts, for either exponent."""
+"""Starting values of either exponent."""
 TOLERANCE = 1e-6
-"""Where a step changes the sum, the unknowns or the slope by a smaller share, a fit ends."""
+"""A fit ends when a step changes the sum, the unknowns or the slope by a smaller share."""
 PROMISING = 8
-"""Starts that are continued: those with the least squares."""
+"""Number of starts that are continued: those with the least squares."""
 LARGEST_LOG_SIZE, HALVINGS = np.log(1e18), 100
-"""Of the search for the best size."""
+"""Upper bound and number of halvings of the search for the best size."""
 SMALLEST = 1e-3
-"""Of the loss: what a start has in place of a term that is zero, which has no logarithm."""
+"""Share of the loss that replaces a term of zero in a start, since zero has no logarithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingLaw:
-    """The five numbers of a law, E, A, alpha, B and beta; arrays of them are as many laws."""
+    """The five numbers of a law, E, A, alpha, B and beta; arrays stand for as many laws."""
 
     floor: Numbers
     size_factor: Numbers
@@ -90,10 +89,10 @@ class ScalingLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What one run measured."""
+    """The measurements of one run."""
 
     parameters: int
-    """N: all weights, embeddings too, a shared matrix once."""
+    """N: all weights, including embeddings; a shared matrix counts once."""
     tokens: int
     """D: tokens trained on."""
     loss: float
@@ -110,7 +109,7 @@ class Interval:
 
     @classmethod
     def of(cls, values_S: Numbers) -> "Interval":
-        """Return what the first law says, with the interval of the others, NaN left out."""
+        """Return the value of the first law, with the interval of the others; NaN is left out."""
         value, *samples = np.atleast_1d(values_S)
         low, high = np.nanpercentile(samples, (2.5, 97.5))
         return cls(value=float(value), low=float(low), high=float(high))
@@ -118,48 +117,48 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawFit:
-    """The best law of some runs, and what tells how certain it is."""
+    """The best law for some runs, and its uncertainty."""
 
     law: ScalingLaw
     laws: ScalingLaw
-    """The same, and after it those of resampled runs, `[S]`."""
+    """The best law, followed by those of resampled runs, `[S]`."""
     noise_S: Floats
-    """For each a log residual by which one more run may miss it; 0 for the first."""
+    """For each law, a log residual by which one more run may miss it; 0 for the first."""
 
     def predict(self, parameters: float, tokens: float) -> Interval:
-        """Return the loss that one more run will measure: the law's doubt and a run's own noise."""
+        """Predict the loss of one more run, from the law's uncertainty and a run's own noise."""
         return Interval.of(self.laws.loss(parameters, tokens) * np.exp(self.noise_S))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCost:
-    """What training on one token costs a model of any size, in operations or seconds."""
+    """The cost of training on one token for a model of any size, in operations or seconds."""
 
     fixed: float
     per_parameter: float
 
     @classmethod
     def of(cls, sizes: Sequence[float], costs: Sequence[float]) -> "TokenCost":
-        """Fit a line to the costs of runs of several sizes, by the squares of its relative errors.
+        """Fit a line to the costs of runs of several sizes, by least squares of relative errors.
 
-        A part that would be below zero is zero.
+        A negative part becomes zero.
         """
         cost, size = np.asarray(costs, float), np.asarray(sizes, float)
         (fixed, per_parameter), _ = nnls(np.stack([1.0 / cost, size / cost], 1), np.ones_like(cost))
         return cls(fixed=float(fixed), per_parameter=float(per_parameter))
 
     def of_token(self, parameters: Numbers) -> Floats:
-        """Return the cost of a token for a model of so many parameters."""
+        """Return the cost of a token for a model with this many parameters."""
         return np.asarray(self.fixed + self.per_parameter * parameters)
 
 
 def fit_law(points: Sequence[Point], *, samples: int = REFITS, seed: int = 0) -> LawFit:
     """Fit the law, and fit it again to `samples` resampled sets of runs.
 
-    The runs of a sweep are a plan and not a draw, so their N and D stay and the residuals are
-    drawn: each set has the losses of the best fit times exp of residuals drawn with replacement,
-    which are centred and made larger by sqrt(n / (n - 5)), as five numbers were fitted to them
-    (Efron and Tibshirani 1993, chapter 9). The order of the runs changes nothing but rounding.
+    The runs of a sweep are planned, not sampled, so N and D are fixed and the residuals are
+    resampled: each set has the losses of the best fit times exp of residuals drawn with
+    replacement. They are centred and scaled by sqrt(n / (n - 5)), since five numbers were fitted to
+    them (Efron and Tibshirani 1993, chapter 9). The order of the runs affects only rounding.
 
     Raises InputError for too few runs, sizes or lengths, and for a loss that is not above zero.
     """
@@ -189,10 +188,10 @@ def fit_law(points: Sequence[Point], *, samples: int = REFITS, seed: int = 0) ->
 
 
 class _Runs:
-    """The runs, whose terms have logs that are linear in the unknowns.
+    """The runs, with terms whose logs are linear in the unknowns.
 
-    Those are log E, the logs of the second and the third term at the middle of the runs, alpha and
-    beta. Not at N = D = 1: there a factor and its exponent would be all but one direction.
+    The unknowns are log E, the logs of the second and the third term at the middle of the runs,
+    alpha and beta. At N = D = 1 instead, a factor and its exponent would be almost one direction.
     """
 
     def __init__(self, points: Sequence[Point]) -> None:
@@ -207,7 +206,7 @@ class _Runs:
         return np.asarray(np.logaddexp.reduce(self.terms_KPQ @ unknown_Q))
 
     def slope(self, unknown_Q: Floats) -> Floats:
-        """Return the derivative of log L by the unknowns, `[P, Q]`: shares of the terms in L."""
+        """Return the gradient of log L in the unknowns, `[P, Q]`: shares of the terms in L."""
         shares_KP = np.exp(self.terms_KPQ @ unknown_Q - self.log_law(unknown_Q))
         return np.asarray((shares_KP[:, :, None] * self.terms_KPQ).sum(axis=0))
 
@@ -236,7 +235,7 @@ class _Runs:
         return np.asarray(min(fits, key=attrgetter("cost")).x)
 
     def law(self, unknown: Floats) -> ScalingLaw:
-        """Return the law, or laws, of unknowns `[Q]` or `[S, Q]`."""
+        """Return the law, or laws, for unknowns `[Q]` or `[S, Q]`."""
         floor, size, tokens, alpha, beta = unknown.T
         middle_size, middle_tokens = self.middle_2
         return ScalingLaw(
@@ -254,14 +253,14 @@ class _Runs:
 def optimal(law: ScalingLaw, budget: Numbers, cost: TokenCost) -> tuple[Floats, Floats]:
     """Return the size and the tokens of the lowest loss; laws and budgets may be arrays.
 
-    NaN where the law has no such place: where a larger model, or more tokens, never help (an
-    exponent of 0 or below), and where size costs nothing.
+    NaN if the law has no such optimum: if a larger model or more tokens never help (an exponent of
+    0 or below), or if size costs nothing.
     """
     alpha, beta = law.size_exponent, law.token_exponent
     exists = (np.minimum(alpha, beta) > 0.0) & (cost.per_parameter > 0.0)
     low = np.zeros(np.broadcast_shapes(np.shape(alpha), np.shape(budget)))
     high = np.full_like(low, LARGEST_LOG_SIZE)
-    with np.errstate(invalid="ignore", divide="ignore"):  # where it does not exist
+    with np.errstate(invalid="ignore", divide="ignore"):  # where there is no optimum
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             size = np.exp(middle)
@@ -276,7 +275,7 @@ def optimal(law: ScalingLaw, budget: Numbers, cost: TokenCost) -> tuple[Floats, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestUse:
-    """The best use of a budget in the unit of the costs: the run, and the loss it will measure."""
+    """The best use of a budget, in the unit of the costs: the run, and the loss it will measure."""
 
     budget: float
     parameters: Interval
@@ -285,7 +284,7 @@ class BestUse:
 
 
 def best_use(fit: LawFit, budget: float, cost: TokenCost) -> BestUse:
-    """Return the best use of a budget. Raises InputError where the fit knows none."""
+    """Return the best use of a budget. Raises InputError if the fit has none."""
     size_S, tokens_S = optimal(fit.laws, budget, cost)
     if np.isnan(size_S[0]):
         raise InputError(

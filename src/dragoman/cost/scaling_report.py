@@ -1,8 +1,8 @@
-"""What a scaling law says of finished runs: the law itself, predictions, budgets, more data.
+"""What a scaling law says about finished runs: the law itself, predictions, budgets, more data.
 
-Only the end of a run is a fair point: before it the learning rate had not fallen yet, and a longer
-run that is looked at early is worse than a short one that was planned so (Hoffmann et al. 2022,
-section 3.1). So a run gives one point, its last validation, whatever it measured on its way.
+Only the end of a run is a fair point: before it, the learning rate has not fallen yet, and a long
+run at that point is worse than a short one planned to end there (Hoffmann et al. 2022, section
+3.1). So each run gives one point, its last validation, whatever it measured before.
 """
 
 from collections.abc import Sequence
@@ -34,13 +34,13 @@ from dragoman.train.log import read_log
 from dragoman.train.runfolder import RunFolder
 
 BEYOND = (1, 10, 100)
-"""Budgets by default, as multiples of the work of the largest run."""
+"""Default budgets, as multiples of the work of the largest run."""
 CHECK_REFITS = 200
-"""Resampled sets of runs behind the interval of the check."""
+"""Number of resampled sets of runs behind the interval of the check."""
 MORE_DATA = 10
-"""Times the tokens of the longest run."""
+"""Factor on the tokens of the longest run."""
 FREE_DATA = ("root", "cache", "source")
-"""Settings of where the texts lie, which is nothing about them."""
+"""Settings that say where the texts are stored, not what they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,9 @@ class Run:
     """Its folder."""
     point: Point
     flops_per_token: float
-    """Of training, as `dragoman cost` counts them."""
+    """Training operations per token, as `dragoman cost` counts them."""
     seconds_per_token: float | None
-    """The median over its training, without validation; None for a run too short to tell."""
+    """Median over its training, without validation; None for a run too short to tell."""
 
     @property
     def flops(self) -> float:
@@ -62,7 +62,7 @@ class Run:
 
 
 def find_runs(folders: Sequence[Path]) -> list[Path]:
-    """Return the folders of runs: those given, and those directly inside of a given one."""
+    """Return the run folders: those given, and those directly inside a given one."""
     found: list[Path] = []
     for folder in folders:
         inside = [path.parent for path in sorted(folder.glob("*/training"))]
@@ -78,10 +78,10 @@ def find_runs(folders: Sequence[Path]) -> list[Path]:
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Read runs that may stand in one fit.
+    """Read runs that can be fitted together.
 
     Raises InputError for a run that is not finished or was never validated, and for runs whose
-    losses mean different things: other texts, other pieces, another length of windows.
+    losses mean different things: other texts, other pieces, another window length.
     """
     predicted = list(map(_what_is_predicted, folders))
     for folder, other in zip(folders, predicted, strict=True):
@@ -94,7 +94,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def _what_is_predicted(folder: Path) -> dict[str, object]:
-    """Return what decides which text is predicted, in which pieces and from how much before it."""
+    """Return what decides which text is predicted, in which pieces and from how much context."""
     recipe = read_object(folder / "training" / "recipe.json")
     batch = recipe.get("batch", {})
     return {
@@ -143,13 +143,13 @@ def _read_run(folder: Path) -> Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """A planned run: its operations, and its time on the machine of the runs, where known."""
+    """A planned run: its operations and, if known, its time on the machine of the runs."""
 
     flops: float
     seconds: float | None
     plan: BestUse
     beyond: float
-    """Its operations as a multiple of the largest run that was fitted."""
+    """Its operations as a multiple of those of the largest fitted run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class RunPrediction:
 
     @classmethod
     def of(cls, run: Run, fit: LawFit) -> "RunPrediction":
-        """Predict a run by the law of others."""
+        """Predict a run by the law of other runs."""
         return cls(run=run, loss=fit.predict(run.point.parameters, run.point.tokens))
 
     @property
@@ -178,17 +178,17 @@ class MoreData:
     tokens: int
     now: Interval
     more: Interval
-    """For ten times the tokens."""
+    """The loss for ten times the tokens."""
     bound: Interval
-    """For ten times the tokens and a model without end."""
+    """The loss for ten times the tokens and an infinitely large model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingReport(Plain):
-    """All of it: of runs that were fitted, and of those that were not."""
+    """The whole report: the fitted runs, and the others."""
 
     runs: Sequence[Run]
-    """Those that were fitted, by size and tokens."""
+    """The fitted runs, by size and tokens."""
     fit: LawFit
     predictions: Sequence[RunPrediction]
     check: RunPrediction | None
@@ -196,7 +196,7 @@ class ScalingReport(Plain):
     spendings: Sequence[Spending]
     more_data: MoreData
     flops: TokenCost
-    """Operations of a token by size."""
+    """Operations per token by model size."""
 
     def law(self) -> dict[str, Interval]:
         """Return the five numbers by name."""
@@ -207,7 +207,7 @@ class ScalingReport(Plain):
         return float(self.fit.law.loss(run.point.parameters, run.point.tokens))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; of the resampled laws the intervals only."""
+        """Return plain data for JSON; for the resampled laws, only the intervals."""
         return {
             "law": {name: to_plain(value) for name, value in self.law().items()},
             "runs": [to_plain(run) | {"fitted": self.fitted(run)} for run in self.runs],
@@ -224,7 +224,7 @@ NOTHING_ASKED = CostOptions(fit=True)
 def report_scaling(
     folders: Sequence[Path], asked: CostOptions = NOTHING_ASKED, *, refits: int = REFITS
 ) -> ScalingReport:
-    """Read and fit the runs of `folders`, but for those that are to be predicted.
+    """Read and fit the runs of `folders`, except those to predict.
 
     Raises InputError for runs that do not go together or are too few.
     """
@@ -241,7 +241,7 @@ def report_runs(
     *,
     refits: int = REFITS,
 ) -> ScalingReport:
-    """Fit runs, predict others by them, and answer what follows; without a budget for `BEYOND`.
+    """Fit runs, predict others by the law, and answer what is asked; by default for `BEYOND`.
 
     Intervals come from fits to `refits` resampled sets of runs. The check leaves the largest run
     out and predicts it: the law's form is an assumption about the runs.
@@ -249,7 +249,7 @@ def report_runs(
     runs = sorted(fitted, key=lambda run: (run.point.parameters, run.point.tokens))
     largest = max(runs, key=attrgetter("flops"))
     fit, check = _fit(runs, refits), None
-    with suppress(InputError):  # too few without it
+    with suppress(InputError):  # too few runs without it
         others = _fit([run for run in runs if run is not largest], min(refits, CHECK_REFITS))
         check = RunPrediction.of(largest, others)
     flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
