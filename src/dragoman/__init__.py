@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.process import prepare_process
 from dragoman.version import __version__
 
-TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
+TYPE_CHECKING = False  # as in typing, which takes longer to import than everything else here
 if TYPE_CHECKING:
     from dragoman.decoding import Decoding
     from dragoman.tasks.classify.classifier import Classification, Classifier

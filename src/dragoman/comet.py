@@ -1,4 +1,4 @@
-"""COMET (Rei et al. 2020): what translations are worth, as a trained model judges their meaning."""
+"""COMET (Rei et al. 2020): the quality of translations, as a trained model judges their meaning."""
 
 import logging
 import os
@@ -11,14 +11,14 @@ from textwrap import shorten
 from dragoman.errors import InputError
 
 Comet = Callable[[Sequence[str], Sequence[str], Sequence[str]], float]
-"""From sources, hypotheses and references to the score of the whole."""
+"""From sources, hypotheses and references to the score of all together."""
 
 
 def load_comet(folder: Path) -> Comet:
-    """Load a COMET model from its folder, by its own package.
+    """Load a COMET model from its folder, with COMET's own package.
 
-    Nothing is fetched, and of the checkpoint only tensors and plain values are read. Raises
-    InputError where the package or a file is missing.
+    Nothing is downloaded, and only tensors and plain values are read from the checkpoint. Raises
+    InputError if the package or a file is missing.
     """
     checkpoints = sorted(folder.glob("checkpoints/*.ckpt"))
     if not checkpoints or not (folder / "hparams.yaml").is_file():
@@ -54,7 +54,7 @@ def load_comet(folder: Path) -> Comet:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Inside, libraries ask no hub, unpickle tensors and plain values only, and say nothing."""
+    """Keep libraries offline and silent, and let them unpickle only tensors and plain values."""
     ours = {"HF_HUB_OFFLINE": "1", "TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1"}
     before = {name: os.environ[name] for name in ours if name in os.environ}
     root = logging.root
@@ -66,7 +66,7 @@ def _alone() -> Iterator[None]:
             yield
     finally:
         logging.disable(disabled)
-        root.setLevel(level)  # COMET logs everybody's progress from its import on
+        root.setLevel(level)  # importing COMET turns on everyone's progress logs
         root.handlers[:] = handlers
         for name in ours:
             os.environ.pop(name, None)

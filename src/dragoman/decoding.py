@@ -1,4 +1,4 @@
-"""The options of decoding: each is declared here, once, with its type, its range and its sentence.
+"""The options of decoding: each is declared once, with its type, range and description.
 
     Decoding(beam_size=4, no_repeat_ngrams=3)
 
@@ -32,7 +32,7 @@ Precision = Literal["auto", "float32", "fp32", "bfloat16", "bf16", "int8"]
 """Names of arithmetics, here and on the command line; "auto" is the fastest that is safe here."""
 
 WIDEST = 1000
-"""Most hypotheses of a beam: each step ranks their square."""
+"""Largest beam size: each step ranks the square of its hypotheses."""
 
 LONGEST_TEXT = 20_000_000
 """Most tokens of a text; the longest published contexts have 10 million."""
@@ -63,12 +63,13 @@ TopP = Annotated[float, Range(above=0, most=1)]
 LengthNorm = Literal["gnmt", "power"]
 """What a beam divides sums of log-probabilities by: `((5 + n) / 6) ** alpha`, or `n ** alpha`."""
 EarlyStopping = Literal["estimate", "full", "never"]
-"""When a beam by `n ** alpha` is finished, once it has `beam_size` complete hypotheses: if the best
-open one would score less by ending now; at once; or if it would even at the greatest length."""
+"""When a "power" beam is finished, once it has `beam_size` complete hypotheses: if the best open
+one would score less if it ended now; at once; or if it would score less even at the greatest
+length."""
 Terms = Literal["search", "replace"]
-"""How the terms of a glossary are written: by the search, or into what it has found."""
+"""How the terms of a glossary are written: by the search, or into its result."""
 NO_FLAG = {"flag": None}
-"""Of an option that the command line does not have."""
+"""Metadata of an option that the command line does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -174,7 +175,7 @@ class Decoding:
     """Maximum number of tokens per batch; fewer need less memory."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a value out of range, and for values that exclude each other."""
+        """Raise InputError for a value out of range, and for values that contradict each other."""
         check_ranges(self)
         check_words(self)
         _make_tuples(self)
@@ -204,21 +205,21 @@ class Decoding:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the options of these values; those that are None stay unset."""
+        """Return the options with these values; those that are None stay unset."""
         return cls(**{name: value for name, value in values.items() if value is not None})
 
     def given(self) -> dict[str, Any]:
-        """Return the options that are set, by name; another field of a subclass is none."""
+        """Return the options that are set, by name; further fields of a subclass are left out."""
         options = (each.name for each in fields(self) if each.default is UNSET)
         found = {name: getattr(self, name) for name in options}
         return {name: value for name, value in found.items() if value is not UNSET}
 
     @staticmethod
     def implied(given: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:
-        """Return the options that are given with what they mean for those below that they replace.
+        """Return the given options with what they imply for those of `below` that they replace.
 
-        Sampling searches without a beam, a beam bounds the translations that are taken from it, and
-        `max_tokens` counts generated tokens.
+        Sampling searches without a beam, a beam limits the number of translations taken from it,
+        and `max_tokens` counts generated tokens.
         """
         found: dict[str, Any] = {"count_prompt": False} if "max_tokens" in given else {}
         if given.get("temperature"):
@@ -230,18 +231,19 @@ class Decoding:
 
     @property
     def draws(self) -> int:
-        """How often each sentence is searched: once for each translation that is sampled."""
+        """Number of searches per sentence: one for each sampled translation."""
         return (self.mbr or self.n_best) if self.temperature > 0 else 1
 
     def new_tokens(self, prompt: int) -> int:
-        """Maximum number of tokens to generate after a prompt of so many tokens."""
+        """Return the maximum number of tokens to generate after a prompt of this many tokens."""
         return max(1, self.max_tokens - prompt) if self.count_prompt else self.max_tokens
 
     def prompt_room(self, context: int | None) -> tuple[int, int] | None:
-        """Most tokens of several turns that leave room for an answer, and of one turn alone.
+        """Return the most tokens of several turns that leave room for an answer, and of one turn.
 
-        None if nothing bounds them. Where one limit is of both, or an answer could take all of the
-        context, several turns have half of it; one may leave room for less than `max_tokens`.
+        None if nothing limits them. If one limit covers prompt and answer, or an answer could take
+        the whole context, several turns get half of it; one turn may leave room for less than
+        `max_tokens`.
         """
         if self.count_prompt:
             most = min(context or self.max_tokens, self.max_tokens)
@@ -260,7 +262,7 @@ _ELEMENTS: Mapping[str, tuple[Callable[[Any], object], str]] = {
 
 
 def _make_tuples(options: Decoding) -> None:
-    """Let a list of such elements be a tuple, and one stop string a tuple of it."""
+    """Turn iterables of such elements into tuples, and a single stop string into a tuple of it."""
     for name, (fits, what) in _ELEMENTS.items():
         if (given := getattr(options, name)) is UNSET:
             continue
@@ -298,11 +300,12 @@ def _check_beam(given: Mapping[str, Any]) -> None:
 
 
 def merged(*layers: Decoding) -> Decoding:
-    """Return the options of all layers; what an earlier one sets goes before the later ones.
+    """Return the options of all layers; earlier layers take precedence.
 
-    The last layer has the defaults of a task: an option that it leaves unset is none of the task's.
-    A layer also sets what its options imply. Raises InputError for an option that the task does not
-    have, and for options that exclude each other; TypeError for what are no options.
+    The last layer has the defaults of a task: the task does not have the options that it leaves
+    unset. A layer also sets what its options imply. Raises InputError for an option that the task
+    does not have, and for options that exclude each other; TypeError for anything that is not
+    options.
     """
     task = layers[-1]
     values = task.given()
@@ -333,12 +336,12 @@ SEARCHING = Decoding(
     forbidden_words=(),
     processors=(),
 )
-"""The options that translating and generating share, and their defaults."""
+"""The options that translation and generation share, and their defaults."""
 
 ONE_BEST = Decoding(
     n_best=1, mbr=0, beam_groups=1, diversity=DIVERSITY, temperature=0.0, shortlist=False
 )
-"""Options of a search for one translation, the best by its score, in the whole vocabulary."""
+"""Options of a search for the single best-scoring translation, over the whole vocabulary."""
 
 TRANSLATING = replace(
     SEARCHING,
@@ -352,7 +355,7 @@ TRANSLATING = replace(
     max_src_tokens=256,
     max_batch_tokens=4096,
 )
-"""The options of translating, and their defaults."""
+"""The options of translation, and their defaults."""
 
 GENERATING = replace(
     SEARCHING,
@@ -364,16 +367,16 @@ GENERATING = replace(
     context=None,
     max_batch_tokens=16384,
 )
-"""The options of generating, and their defaults."""
+"""The options of generation, and their defaults."""
 
 READING = Decoding(max_batch_tokens=8192)
 """The options of an encoder, which reads texts and writes none."""
 
 
 def wide_enough(given: Decoding, defaults: Decoding) -> Decoding:
-    """Return a call's options with a beam that has room for what the call asks for.
+    """Return a call's options with a beam wide enough for what the call asks for.
 
-    A beam that is given stays; samples need none.
+    A given beam is unchanged; samples need none.
     """
     chosen = given.given()
     if "beam_size" in chosen or chosen.get("temperature", defaults.temperature) > 0:
@@ -384,7 +387,7 @@ def wide_enough(given: Decoding, defaults: Decoding) -> Decoding:
 
 
 def with_seed(*layers: Decoding) -> Decoding:
-    """Return what `merged` does; where texts are sampled and no call gives a seed, one is drawn."""
+    """Merge the layers; if texts are sampled and no call gives a seed, draw one."""
     options = merged(*layers)
     if options.temperature > 0 and all(layer.seed is UNSET for layer in layers[:-1]):
         return replace(options, seed=secrets.randbelow(1_000_000))

@@ -1,4 +1,4 @@
-"""The two errors that users see, the nearest known word, and what installs a missing library.
+"""The two errors that users see, the nearest known word, and how to install a missing library.
 
 Both have one sentence: what is wrong, where, and what to do. The command line prints that sentence
 without a traceback and exits with the error's exit code. Any other exception is a bug.
@@ -11,14 +11,14 @@ NO_MEMORY = ("out of memory", "allocate memory", "not enough memory", "ALLOC_FAI
 """Words of the messages of torch, CUDA, cuBLAS, Windows and C++."""
 
 LONGEST = 4096
-"""Characters of a sentence, which may list two hundred languages; an eighth of it for a word."""
+"""Characters of a sentence, which may list two hundred languages; a word gets an eighth of it."""
 
 
 class DragomanError(Exception):
     """A failure that is neither wrong input nor a bug: a full disk, a lost device.
 
     The sentence is one line: line breaks and control characters, such as those of a damaged file,
-    are escaped, and the middle of one without an end is left out.
+    are escaped, and the middle of an overlong one is left out.
     """
 
     exit_code = 1
@@ -28,13 +28,13 @@ class DragomanError(Exception):
 
     @property
     def sentence(self) -> str:
-        """The message with its full stop, which it lacks where it is also a part of others."""
+        """The message with a full stop, which it lacks if it is also a part of other messages."""
         text = str(self)
         return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def shortened(text: str) -> str:
-    """Leave out the middle of a sentence, and of a word of it, that a file made endless."""
+    """Leave out the middle of an overlong sentence, and of overlong words in it."""
     words = text.split(" ")
     text = " ".join(w if len(w) <= LONGEST // 8 else f"{w[:200]}...{w[-100:]}" for w in words)
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}... {text[-LONGEST // 4 :]}"
@@ -57,22 +57,22 @@ class InputError(DragomanError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of Python, torch or a GPU means that memory has run out."""
+    """Return whether an error of Python, torch or a GPU means that memory has run out."""
     text = str(error)
     return (
         isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"  # torch's; it must not be imported here
+        or type(error).__name__ == "OutOfMemoryError"  # torch's, which must not be imported here
         or (isinstance(error, RuntimeError) and any(words in text for words in NO_MEMORY))
     )
 
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known word closest to `word`, or None if none is close.
+    """Return the known word closest to `word`, or None if none is close.
 
     Case is ignored, and hyphens equal underscores. `cutoff` is difflib's: 1 requires the same
     word.
     """
-    from difflib import get_close_matches  # hardly ever needed, and slow to import
+    from difflib import get_close_matches  # rarely needed, and slow to import
 
     def plain(text: str) -> str:
         return text.lower().replace("-", "_")
@@ -83,11 +83,11 @@ def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: `; did you mean X?`, or "" if none is close."""
+    """Return `; did you mean X?` for the nearest known word, or "" if none is close."""
     close = nearest(word, known)
     return f"; did you mean {close}?" if close else ""
 
 
 def how_to_install(extra: str) -> str:
-    """The end of a sentence about a missing library: no release is published to install from."""
+    """Return the end of a sentence about a missing library: there is no published release."""
     return f"in a checkout: pip install '.[{extra}]'"

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 from dragoman.ranges import UNSET
 
 AXES = re.compile("_[A-Z]+$")
-"""The end of a tensor's name, such as `weights_TS`, which is no part of its key."""
+"""The end of a tensor's name, such as `weights_TS`, which is not part of its key."""
 
 
 class Plain:
-    """What a dataclass extends to have `to_dict`, which `--json` prints."""
+    """A base of dataclasses that adds `to_dict`, which `--json` prints."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ def without_nan(value: Any) -> Any:  # noqa: ANN401 -- any JSON value
 
 
 def to_plain(value: object) -> dict[str, Any]:
-    """Return all fields of a dataclass that are set as plain data.
+    """Return all set fields of a dataclass as plain data.
 
     For settings, `parse_settings(type(s), to_plain(s), origin) == s`.
     """
@@ -60,7 +60,7 @@ def _plain(value: Any, digits: int | None = None) -> Any:  # noqa: ANN401 -- any
     if is_dataclass(value):
         return to_plain(value)
     if digits is not None and isinstance(value, float):
-        return round(float(value), digits) + 0.0  # without -0.0
+        return round(float(value), digits) + 0.0  # avoids -0.0
     if hasattr(value, "tolist"):  # an array
         value = (value if digits is None else value.astype(float).round(digits) + 0.0).tolist()
     return str(value) if isinstance(value, PurePath) else value

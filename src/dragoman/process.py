@@ -1,4 +1,4 @@
-"""What a process sets up for PyTorch and its threads before they begin."""
+"""What a process sets up for PyTorch and its threads before they start."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ SETTINGS = {
 
 
 def prepare_process() -> bool:
-    """Set the environment variables in which PyTorch runs best, for this process and its children.
+    """Set the environment variables with which PyTorch runs best, here and in child processes.
 
     Waiting threads sleep early, so that other programs do not slow this one down severalfold, and
     the memory for compiled kernels is bounded. A variable that is already set keeps its value. The
@@ -22,7 +22,7 @@ def prepare_process() -> bool:
         return False
     for name, value in SETTINGS.items():
         if name == "GOMP_SPINCOUNT" and "OMP_WAIT_POLICY" in os.environ:
-            continue  # it would override what the user has chosen
+            continue  # it would override the user's choice
         os.environ.setdefault(name, value)
     return True
 
@@ -31,16 +31,16 @@ M_ARENA_MAX = -8
 """glibc's number of the parameter."""
 ARENAS = 2
 TURN = 0.0005
-"""Seconds for which a thread keeps the interpreter that others wait for; 0.005 by default."""
+"""Seconds that a thread may keep the interpreter while others wait for it; default: 0.005."""
 
 
 def prepare_threads() -> None:
-    """Let many threads compute beside one that answers; call it before they start.
+    """Let many threads compute next to one that answers; call it before they start.
 
-    They take short turns at the interpreter, for which all wait that have just computed a batch.
-    They allocate from a few arenas, where the C library is glibc: each may compute a batch, glibc
-    would give them up to eight arenas for each core, and every arena would keep the memory of the
-    largest batch in it. MALLOC_ARENA_MAX of the environment goes before that.
+    They take short turns at the interpreter, which all threads that have just computed a batch wait
+    for. With glibc as the C library, they allocate from a few arenas: each thread may compute a
+    batch, glibc would give them up to eight arenas per core, and every arena would keep the memory
+    of its largest batch. The environment variable MALLOC_ARENA_MAX takes precedence.
     """
     sys.setswitchinterval(TURN)
     if "MALLOC_ARENA_MAX" not in os.environ:
@@ -48,7 +48,7 @@ def prepare_threads() -> None:
 
 
 def give_memory_back() -> None:
-    """Return what was freed to the system, where the C library is glibc, which would keep it."""
+    """Return freed memory to the system, if the C library is glibc, which would keep it."""
     _ask_glibc("malloc_trim", 0)
 
 

@@ -1,4 +1,4 @@
-"""The range of a setting, declared beside the field.
+"""The range of a setting, declared next to its field.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class TrainConfig:
@@ -8,8 +8,8 @@
         def __post_init__(self) -> None:
             check_ranges(self)
 
-Values that are read from a recipe are checked where they are read, so that the error names the line
-of the key; values that Python code gives are checked by `check_ranges`.
+Values from a recipe are checked when they are read, so that the error names the line of the key;
+values from Python code are checked by `check_ranges`.
 """
 
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ UNSET: Any = _Unset.UNSET
 """The value of a field that nobody set, in a dataclass whose fields may be unset."""
 
 LARGEST = (1 << 63) - 1
-"""The largest integer that torch and NumPy both hold."""
+"""The largest integer that both torch and NumPy support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Finite numbers between two bounds; of an integer also that it fits 64 bits."""
+    """Finite numbers between two bounds; an integer must also fit 64 bits."""
 
     least: float | None = None
     """The smallest value."""
@@ -80,7 +80,7 @@ def check_ranges(settings: object) -> None:
 
 
 def check_words(settings: object) -> None:
-    """Raise InputError for a field whose value is none of its declared words or truth values."""
+    """Raise InputError for a field whose value is not one of its declared words or truth values."""
     for name, words in words_of(type(settings)).items():  # type: ignore[arg-type] # it is hashable
         if (value := getattr(settings, name)) is not UNSET and value not in words:
             raise InputError(f"{name} is {value!r}; it must be one of {', '.join(map(str, words))}")
@@ -103,9 +103,9 @@ def check_range(name: str, value: Any, expected: Any) -> None:  # noqa: ANN401 -
 
 
 def shown(value: object) -> str:
-    """A value for a message, of an integer with hundreds of digits only its length.
+    """Return a value for a message; for an integer with hundreds of digits, only its length.
 
-    Python refuses to write one of some thousand digits.
+    Python refuses to write one with some thousand digits.
     """
     if isinstance(value, int) and value.bit_length() > 512:
         return f"an integer of {value.bit_length():,} bits"
@@ -114,7 +114,7 @@ def shown(value: object) -> str:
 
 @cache
 def words_of(cls: type) -> dict[str, tuple[Any, ...]]:
-    """What the fields of words, and those that are true or false, may be."""
+    """Return the allowed values of each field that takes words or a truth value."""
     found = {}
     for name, hint in get_type_hints(cls).items():
         arms = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
@@ -127,7 +127,7 @@ def words_of(cls: type) -> dict[str, tuple[Any, ...]]:
 
 @cache
 def ranges_of(cls: type) -> dict[str, tuple[Any, bool]]:
-    """The fields with a range: their types, `Count` of `Count | None`, and whether None is one."""
+    """Return the fields with a range: `Count` for `Count | None`, and whether None is allowed."""
     hints = get_type_hints(cls, include_extras=True)
     arms = ((name, hint, arm) for name, hint in hints.items() for arm in (hint, *get_args(hint)))
     return {

@@ -3,7 +3,7 @@
 import re
 
 ESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-"""What may follow a backslash, and what the two mean."""
+"""What may follow a backslash, and what the two together mean."""
 NAMES = {char: name for name, char in ESCAPES.items()}
 """The other way around."""
 
@@ -20,7 +20,7 @@ def short(number: float) -> str:
 
 
 def _scaled(number: float, units: dict[str, float], form: str) -> str | None:
-    """Write a number in the first unit that it has one of; None below all of them."""
+    """Write a number in the first unit of which it has at least one; None if it is below all."""
     for unit, size in units.items():
         if number >= size:
             return f"{number / size:{form}} {unit}"
@@ -28,7 +28,7 @@ def _scaled(number: float, units: dict[str, float], form: str) -> str | None:
 
 
 def clock(seconds: float) -> str:
-    """Write a time as minutes and seconds, 1:05, from an hour on as 1:02:05."""
+    """Write a time as minutes and seconds, 1:05; from one hour on, as 1:02:05."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -58,7 +58,7 @@ def format_energy(kwh: float) -> str:
 
 
 def format_money(money: float, currency: str | None) -> str:
-    """Write a sum with its currency: three digits of a small one."""
+    """Write an amount with its currency; a small one with three digits."""
     return f"{money:{',.2f' if money >= 1 else '.3g'}} {currency or 'in your currency'}"
 
 
