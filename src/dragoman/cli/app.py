@@ -46,13 +46,13 @@ VERBS = (
     *(evaluate, score, inspect, runs, cost, convert, shortlist, download),
 )
 GROUPS = {"data": ((*data.VERBS, *making.VERBS), "Check, clean and make corpora of pairs.")}
-"""Verbs of verbs, and what is said of them."""
+"""Groups of verbs, and their descriptions."""
 COMMANDS: dict[str, Callable[..., Any]] = {verb.__name__: verb for verb in VERBS} | {
     f"{name} {verb.__name__.replace('_', '-')}": verb
     for name, (verbs, _) in GROUPS.items()
     for verb in verbs
 }
-"""All of them by what is typed."""
+"""All verbs, by what is typed."""
 
 MACHINE = {
     "compiled": "compiled loops",
@@ -68,13 +68,13 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for wrong options, arguments and verbs."""
 
 KINDS = {int: "a whole number", float: "a number"}
-"""What an option of this type must be."""
+"""What the value of an option of this type must be."""
 
 NO_TEMPORARY = "No usable temporary directory"
-"""Words of Python's message, which libraries meet that ask for the folder while they are loaded."""
+"""Words of the message that Python raises if a library asks for the folder during its import."""
 
 BEGUN = 3
-"""Letters from which a word that begins a name means it, whatever else is near."""
+"""Letters from which the beginning of a name means that name, whatever else is near."""
 
 EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)$", re.DOTALL)
 
@@ -89,14 +89,14 @@ def run(given: Sequence[str]) -> None:
     except Exception as error:
         if (failure := _failure(error, given)) is None:
             raise
-        if type(error).__name__ != "NoArgsIsHelpError":  # else the help has been shown
+        if type(error).__name__ != "NoArgsIsHelpError":  # otherwise the help has been shown
             say(f"dragoman: {failure.sentence}")
         sys.exit(failure.exit_code)
     sys.exit(code or 0)
 
 
 def _failure(error: Exception, given: Sequence[str]) -> DragomanError | None:
-    """What to tell the user about an error; None for a bug."""
+    """Return what to tell the user about an error; None for a bug."""
     if isinstance(error, UsageError):
         return InputError(_usage(error, given))
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
@@ -115,7 +115,7 @@ def _failure(error: Exception, given: Sequence[str]) -> DragomanError | None:
 
 
 def make_app() -> typer.Typer:
-    """The command line with its verbs in the order in which they are used."""
+    """Return the command line, with its verbs in the order in which they are used."""
     app = typer.Typer(
         name="dragoman",
         no_args_is_help=True,
@@ -134,10 +134,10 @@ def make_app() -> typer.Typer:
 
 
 class _Command(TyperCommand):
-    """A verb, of whose options none is dropped: click would take the last one alone."""
+    """A verb that drops no repeated option: click would use only the last one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 -- click's
-        """Raise InputError for an option that is given twice and has one value."""
+        """Raise InputError for an option that is given twice but takes one value."""
         order: list[Any] = self.make_parser(ctx).parse_args(args=[*args])[2]
         for each, times in Counter(order).items():
             is_one = each.param_type_name == "option" and not (each.multiple or each.is_flag)
@@ -170,7 +170,7 @@ def _show_version(ctx: typer.Context, on: bool) -> None:  # noqa: FBT001 (typer'
 
 
 def _machine() -> dict[str, object]:
-    """The properties on which speed and the exact results depend."""
+    """Return the properties that speed and exact results depend on."""
     import torch
 
     from dragoman.engine.products import translations_are_independent
@@ -230,13 +230,13 @@ def _root(
 
 
 Click = Any
-"""An error or a parameter of click's."""
+"""An error or a parameter of click."""
 ELSEWHERE = {"--compare": "--against"}
-"""Options by the names that other tools have for them."""
+"""Options by the names that other tools give them."""
 
 
 def _usage(error: Click, given: Sequence[str]) -> str:
-    """The sentence about an error in the arguments `given`: what, where and what to do."""
+    """Return the sentence about an error in the arguments `given`: what, where and what to do."""
     words = [word for word in given if not word.startswith("-")]
     group = words[0] if words and words[0] in GROUPS else ""
     typed = " ".join(words[: 2 if group else 1])
@@ -248,7 +248,7 @@ def _usage(error: Click, given: Sequence[str]) -> str:
     match type(error).__name__:
         case "NoSuchOption":
             there = [each for one in error.ctx.command.get_params(error.ctx) for each in one.opts]
-            there.append("--quiet")  # which may be anywhere
+            there.append("--quiet")  # which is allowed anywhere
             settings = any("KEY=VALUE" in (each.metavar or "") for each in error.ctx.command.params)
             hint = _hint(ELSEWHERE.get(error.option_name, error.option_name), there)
             hint = _setting(error.option_name, given, hint) if settings else hint
@@ -270,9 +270,9 @@ def _usage(error: Click, given: Sequence[str]) -> str:
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """The known name closest to the word, itself or in one of its parts, or beginning with it.
+    """Return a hint to the known name closest to the word, by name, by a part or by its beginning.
 
-    A letter alone, such as `-o`, is the beginning of a name.
+    A single letter, such as `-o`, is the beginning of a name.
     """
     bare = word.lstrip("-")
     named = {name.lstrip("-"): name for name in known}
@@ -285,9 +285,9 @@ def _hint(word: str, known: Iterable[str]) -> str:
 
 
 def _setting(option: str, given: Sequence[str], hint: str) -> str:
-    """How the setting of a recipe is written that was given as an option; the hint for none.
+    """Return how to write the recipe setting that was given as an option; `hint` if there is none.
 
-    The hint at an option is better than a setting that is named in part.
+    A hint to an option is better than a setting of which only a part is named.
     """
     from dragoman.settings.fields import key_for, paths_by_name
     from dragoman.tasks.task import TASKS, find_task
@@ -314,7 +314,7 @@ def _bad(error: Click, given: Sequence[str], annotation: Any) -> str:  # noqa: A
 
 
 def _value(names: Container[str], given: Sequence[str]) -> str:
-    """The last value that was given for an option, which has these names."""
+    """Return the last value given for an option with these names."""
     found = ""
     for place, word in enumerate(given):
         option, equals, rest = word.partition("=")

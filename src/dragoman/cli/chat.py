@@ -10,7 +10,7 @@ from dragoman.errors import InputError
 from dragoman.wording import as_one_line, counted
 
 RESET = "/reset"
-"""The line that begins a new conversation."""
+"""The line that starts a new conversation."""
 
 
 @decoding_options(GENERATING, only=("max_tokens", "temperature", "top_p", "seed"))

@@ -1,4 +1,4 @@
-"""`dragoman cost`: what a model takes before it is trained: arithmetic, memory, time, money."""
+"""`dragoman cost`: what a model costs before it is trained: arithmetic, memory, time, money."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dragoman.train.recipe import Work
 
 SEVERAL = "devices,states on each,each sends in a step,time of that,step,tokens/s,of perfect"
-"""Head of the table of several devices."""
+"""Header of the table of several devices."""
 FEW = 10
 """Tokens a second below which tenths are printed."""
 
@@ -110,7 +110,7 @@ def cost(
 
 
 def show_cost(cost: "Cost", work: "Work") -> Iterator[Item]:
-    """Yield all that the estimate of a recipe contains."""
+    """Yield everything that the estimate of a recipe contains."""
     tokens = counted(work.shape.length, "token")
     rows = f"{counted(work.shape.rows, 'row')} of {tokens}"
     if work.shape.src_length:

@@ -1,4 +1,4 @@
-"""`dragoman cost --fit`: a scaling law from one's own runs, what it says, and its picture."""
+"""`dragoman cost --fit`: a scaling law from your own runs, its consequences, and its picture."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ LETTERS = {
 }
 """The papers' letters."""
 PLACES, WIDER = 80, 2.0
-"""Points of a curve, and how far it goes beyond the runs on either side."""
+"""Points of a curve, and the factor by which it extends beyond the runs on either side."""
 
 
 def show_scaling(report: "ScalingReport") -> Iterator[Item]:
@@ -78,7 +78,7 @@ def _compare(prediction: "RunPrediction") -> str:
 
 
 def _show(interval: "Interval", form: str) -> str:
-    """A value with both ends: of this format, or short and with this unit."""
+    """Return a value with both ends: in this format, or short and with this unit."""
     ends = (interval.value, interval.low, interval.high)
     value, low, high = (short(x) if form.startswith(" ") else format(x, form) for x in ends)
     return f"{value}{form if form.startswith(' ') else ''} ({low} to {high})"

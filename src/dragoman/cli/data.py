@@ -271,7 +271,7 @@ VERBS = (check, clean, split, sample, merge, stats)
 
 
 def check_kept(report: "CorpusReport") -> None:
-    """Raise DragomanError, with the rules that have removed pairs, if no pair is left."""
+    """Raise DragomanError, with the rules that removed pairs, if no pair is left."""
     if not report.kept:
         rules = [f"{each.rule} {each.removed:,}" for each in report.rules if each.removed]
         removed = f"rules removed all, {', '.join(rules)}; --skip leaves a rule out"
@@ -308,7 +308,7 @@ def _checked(
 
 
 def _score_by(models: Sequence[Path], read: "Read", given: LangCodes, loading: Loading) -> "Score":
-    """What scores pairs by a model of their direction, and perhaps one of the other."""
+    """Return what scores pairs: a model of their direction, and perhaps one of the other."""
     from dragoman.cli.score import load_scorer
     from dragoman.corpus.checking import tell_languages
     from dragoman.corpus.scoring import cross_entropies
@@ -345,7 +345,7 @@ def _score_by(models: Sequence[Path], read: "Read", given: LangCodes, loading: L
 
 @contextmanager
 def progress_of_pairs() -> "Iterator[Progress]":
-    """What shows how many pairs have been read, and in which pass once their number is known."""
+    """Show how many pairs have been read, and in which pass once their number is known."""
     passes = itertools.count(2)
 
     def show(pairs: "Iterable[Pair]", total: int | None = None) -> "Iterable[Pair]":
@@ -357,7 +357,7 @@ def progress_of_pairs() -> "Iterator[Progress]":
 
 
 def print_report(report: "CorpusReport", what: str = "pair", *, as_json: bool) -> None:
-    """Print what was found, as sentences and a table, or as one JSON object."""
+    """Print a report as sentences and a table, or as one JSON object."""
     print_found(report, _shown(report, what), as_json=as_json)
 
 
@@ -366,7 +366,7 @@ def _languages(*codes: str | None) -> str:
 
 
 def _shown(report: "CorpusReport", what: str) -> Iterator[Item]:
-    """What a report says: a table of the rules, then examples of each."""
+    """Yield the content of a report: a table of the rules, then examples of each."""
     yield (
         f"{counted(report.pairs, 'pair')}, {report.words[0]:,} and {report.words[1]:,} words, "
         f"languages {_languages(*report.languages)}: "

@@ -96,7 +96,7 @@ def _say(console: "Console", title: str, text: str) -> None:
 
 
 def _command() -> str:
-    """What to type for `dragoman`, which a shell without the environment does not find."""
+    """Return what to type for `dragoman`, which a shell without the environment does not find."""
     if shutil.which("dragoman"):
         return "dragoman"
     started = Path(sys.argv[0])
@@ -105,7 +105,7 @@ def _command() -> str:
 
 
 def _recipe(texts: Path, model: Path, settings: Sequence[str]) -> "RunRecipe":
-    """The shipped recipe for these texts and this folder, with the user's settings."""
+    """Return the shipped recipe for these texts and this folder, with the user's settings."""
     from dragoman.tasks.recipes import load_recipe
 
     paths = {"src": "train.en", "tgt": "train.zh", "valid_src": "valid.en", "valid_tgt": "valid.zh"}
@@ -114,7 +114,7 @@ def _recipe(texts: Path, model: Path, settings: Sequence[str]) -> "RunRecipe":
 
 
 def _with_more_time(recipe: "RunRecipe", model: Path) -> "RunRecipe | None":
-    """The recipe, with more minutes where an earlier demo had too few; None if it is trained."""
+    """Return the recipe, with more time if an earlier demo had too little; None if trained."""
     from dragoman.train.runfolder import FINISHED, RunFolder
 
     config, folder = recipe.train, RunFolder(model)
@@ -162,7 +162,7 @@ def _score(translator: "Translator", test: Sequence["Pair"], console: "Console")
 
 
 def _translate(translator: "Translator", pairs: Sequence["Pair"], console: "Console") -> None:
-    """Show translations, and beside one that is not as expected what it should have been."""
+    """Show translations, and next to an unexpected one what was expected."""
     rows = []
     for pair, output in zip(pairs, translator.translate([p.src for p in pairs]), strict=True):
         note = "" if output.text == pair.tgt else f"(differs; expected: {pair.tgt})"

@@ -1,4 +1,4 @@
-"""Documents of `dragoman translate`: which they are, and how one is translated and reported."""
+"""Documents of `dragoman translate`: recognizing, translating and reporting on them."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.translate.translator import Translator
 
 SAID = 10
-"""Remarks of a kind that are printed."""
+"""Number of remarks of each kind that are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,10 @@ class AsDocument:
     """Translate only this column of a table, by its name or number; repeatable."""
 
     def known(self, file: str | None, *, plain: bool) -> str | None:
-        """The format of the file, or of standard input; None if it is lines of text.
+        """Return the format of the file, or of standard input; None if it is lines of text.
 
         A text file is lines unless its format is given, and so is standard input. Raises InputError
-        for a kind of file that cannot be translated, and for options of documents where there is
-        none.
+        for a kind of file that cannot be translated, and for document options without a document.
         """
         is_file = file is not None and os.path.isfile(file)  # noqa: PTH113 -- no long text raises
         if self.format is None and not self.column:
@@ -69,10 +68,10 @@ class AsDocument:
         glossary: Glossary | None,
         languages: LangCodes,
     ) -> None:
-        """Translate it, or what an interrupted command has left of it, and report.
+        """Translate the document, or what remains of it after an interruption, and report.
 
-        Without a file it is read from standard input. `load` gives the model and how it decodes;
-        `command` is what results depend on.
+        Without a file, it is read from standard input. `load` returns the model and its decoding
+        options; `command` is what the results depend on.
         """
         from dragoman.documents.translate import Draft
 
@@ -118,9 +117,9 @@ class AsDocument:
 def places_of(
     files: Sequence[str], folder: Path | None, model: Path, *, plain: bool
 ) -> dict[str, Path]:
-    """Where the translation of each of several documents goes: in the folder, under its name.
+    """Return where the translation of each document goes: in the folder, under its name.
 
-    Raises InputError for files that are not all there or have one name, for no folder, and as
+    Raises InputError for missing files, files of the same name, a missing folder, and as
     `check_output` does.
     """
     if missing := next((file for file in files if not os.path.isfile(file)), None):  # noqa: PTH113
@@ -143,7 +142,7 @@ def places_of(
                 f"{other} and {file} would both be written to {place}; translate one of them by "
                 "itself."
             )
-        if folder.exists():  # also through a link no file that is read is overwritten
+        if folder.exists():  # no input is overwritten, not even through a link
             check_output(place, model, *map(Path, files if place.exists() else [file]))
         sources[place] = file
     return {file: place for place, file in sources.items()}
@@ -157,11 +156,11 @@ def each_document(
     *,
     as_json: bool,
 ) -> None:
-    """Translate documents into a folder, which is made; one that fails does not stop the others.
+    """Translate documents into a folder, which is created; a failure does not stop the others.
 
-    With --resume those that are there already stay, unless --overwrite replaces them. Raises
-    InputError where they may not be replaced, before the model is loaded, and at the end where a
-    document was left out.
+    With --resume, existing translations stay, unless --overwrite replaces them. Raises InputError
+    if they may not be replaced, before the model is loaded, and at the end if a document was left
+    out.
     """
     there = {file for file, place in places.items() if _is_there(place)}
     if there and not (to.resume or to.overwrite):
@@ -169,7 +168,7 @@ def each_document(
             f"{places[min(there)]} exists already; add --overwrite to replace it, or --resume to "
             "translate what is not there yet."
         )
-    load()  # what is wrong with the model is wrong for all
+    load()  # an error of the model would affect every document
     folder = next(iter(places.values())).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -198,7 +197,7 @@ def _is_there(place: Path) -> bool:
 
 
 def _reject_other_ending(file: Path, output: Path, known: str | None) -> None:
-    """Raise InputError for an output whose name says another format than the document has."""
+    """Raise InputError for an output whose name says another format than the document's."""
     ending = output.suffix.lower().removeprefix(".")
     fitting = FORMATS[known].suffixes if known in FORMATS else (ending,)
     others = {*REFUSED, *(suffix for each in FORMATS.values() for suffix in each.suffixes)}
@@ -210,17 +209,17 @@ def _reject_other_ending(file: Path, output: Path, known: str | None) -> None:
 
 
 with_document = with_options("document", AsDocument())
-"""The verb takes them as `document`."""
+"""Decorator for a verb that takes these options as `document`."""
 
 
 def tell_as_json(said: Mapping[str, object]) -> None:
-    """Print all that is to be said of a document."""
+    """Print everything about a document as JSON."""
     with to_stdout() as write:
         write(to_json(said))
 
 
 def _tell(report: "DocumentReport") -> None:
-    """Print what was not translated, and what somebody should look at."""
+    """Print what was not translated, and what should be checked by hand."""
     for sentence in report.left:
         say(f"left as it is: {sentence}")
     for kind, remarks in (("not translated", report.untranslated), ("look at", report.flagged)):

@@ -89,14 +89,14 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
             with replacing(hyp, "output") as part:
                 lines = "".join(f"{answer}\n" for answer in report.answers)
                 part.write_text(lines, encoding="utf-8", newline="\n")
-    finally:  # a full disk takes no scores along
+    finally:  # a full disk does not lose the scores
         print_found(report.figures, report.lines, as_json=as_json)
         for remark in (*(() if as_json else report.remarks), *report.warnings):
             say(remark)
 
 
 def _check_no_model(file: Path, decoding: Decoding, loading: Loading) -> None:
-    """Raise InputError for options of a model, where only files of translations are compared."""
+    """Raise InputError for model options if only files of translations are compared."""
     asked = [each.name for each in fields(Loading) if getattr(loading, each.name) != each.default]
     if given := [f"--{name.replace('_', '-')}" for name in (*decoding.given(), *asked)]:
         raise InputError(

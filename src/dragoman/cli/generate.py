@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.results import Generation
 
 WINDOW = 256
-"""Prompts taken at a time: bounds the memory, whatever the size of the file."""
+"""Prompts processed at a time: bounds the memory, whatever the size of the file."""
 
 
 @decoding_options(GENERATING)
@@ -78,7 +78,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
 
 
 def _show(generator: "Generator", prompts: Iterable[str], options: Decoding) -> None:
-    """Write each prompt and the text as it grows."""
+    """Write each prompt, and its text as it grows."""
     with to_stdout(end="") as write:
         for prompt in prompts:
             _say_cut(generator, prompt, options)
@@ -89,7 +89,7 @@ def _show(generator: "Generator", prompts: Iterable[str], options: Decoding) -> 
 
 
 def _say_cut(generator: "Generator", prompt: str, options: Decoding) -> None:
-    """Say that a prompt is longer than what the model sees at once."""
+    """Say that a prompt is longer than the model's context."""
     length, context = len(generator.encode(prompt, options)), generator.context
     if context is not None and length > context:
         say(f"The prompt has {length:,} tokens, and the model sees the last {context:,} alone.")

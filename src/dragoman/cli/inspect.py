@@ -96,7 +96,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 
 
 def _inspected(model: Path, text: str, choices: Choices, files: Mapping[str, Path]) -> "Inspection":
-    """What the model of a folder does with a text; the files are written later."""
+    """Return what the model of a folder does with a text; the files are written later."""
     for name, file in files.items():
         check_spares_model(file, model, f"--{name}")
     given = _read(text)
@@ -107,7 +107,7 @@ def _inspected(model: Path, text: str, choices: Choices, files: Mapping[str, Pat
 
 
 def _choose_alignment(model: Path, texts: tuple[Path, Path], pair: LanguagePair) -> str:
-    """Note in a model folder what aligns words best; return a sentence on it."""
+    """Record in a model folder what aligns words best; return a sentence about it."""
     from dragoman.data.corpus import CorpusConfig
     from dragoman.folder.format import record_alignment
     from dragoman.folder.opening import open_folder
@@ -129,12 +129,12 @@ def _choose_alignment(model: Path, texts: tuple[Path, Path], pair: LanguagePair)
 
 
 def is_run(text: str) -> bool:
-    """Whether an argument is the folder of a run and no text: it contains the folder training/."""
+    """Return whether an argument is a run's folder and not a text: it contains training/."""
     return text not in ("", "-") and os.path.isdir(f"{text}/training")  # noqa: PTH112
 
 
 def _contents(contents: "Contents") -> Iterator[Item]:
-    """What a model folder contains: facts, then a table of parameters."""
+    """Yield what a model folder contains: facts, then a table of parameters."""
     from dragoman.lens.terminal import table
 
     yield from table([(name, escaped(value)) for name, value in contents.facts.items()])
@@ -145,7 +145,7 @@ def _contents(contents: "Contents") -> Iterator[Item]:
 
 
 def _read(text: str) -> str:
-    """The text, or all of standard input for `-`. Raises InputError if it is empty."""
+    """Return the text, or all of standard input for `-`. Raises InputError if it is empty."""
     if text == "-":
         with lines_from(None) as lines:
             text = "\n".join(lines)
@@ -155,7 +155,10 @@ def _read(text: str) -> str:
 
 
 def _write_pictures(inspection: "Inspection", files: Mapping[str, Path]) -> None:
-    """Write the requested files, and print their paths; first what may lack its checkpoints."""
+    """Write the requested files and print their paths.
+
+    The film comes first, because its checkpoints may be missing.
+    """
     if film := files.get("film"):
         from dragoman.lens import plot_film
 

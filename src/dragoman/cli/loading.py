@@ -1,4 +1,4 @@
-"""The options of a verb that loads a model: where it computes, proved by whom, how it decodes."""
+"""The options of a verb that loads a model: its device, arithmetic, verification and decoding."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Loading:
 
     @property
     def precision(self) -> "Arithmetic":
-        """The arithmetic that is asked for; what `auto` chooses is reported."""
+        """The requested arithmetic; what `auto` chooses is reported."""
         from dragoman.tasks.folders import arithmetic_of
 
         chosen = arithmetic_of(self.compute, self.device)
@@ -39,7 +39,7 @@ class Loading:
         return chosen
 
     def check(self, model: Path) -> None:
-        """Compare if that is asked for, and say how far both are apart; see `convert.published`."""
+        """Compare if requested, and say how far both are apart; see `convert.published`."""
         if not self.verify:
             return
         from dragoman.convert.published import verify
@@ -47,14 +47,14 @@ class Loading:
         from dragoman.tasks.folders import read_folder
 
         folder = open_folder(model)
-        folder.adapters = None  # which have no publisher's logits
+        folder.adapters = None  # for them there are no publisher's logits
         worst = verify(read_folder(folder, device="cpu"))
         whose = "of its publisher" if folder.config.as_it_is else "compared at its conversion"
         say(f"{folder.path} gives the logits {whose}, within {worst:.1e} of the largest.")
 
 
 def check_input(file: str | None, model: Path, task: str) -> None:
-    """Raise InputError for an input that is missing, but first for the model of another task."""
+    """Raise InputError for a missing input, but first for a model of another task."""
     try:
         file_or_text(file)
     except InputError:
@@ -66,23 +66,23 @@ def check_input(file: str | None, model: Path, task: str) -> None:
 
 
 with_loading = with_options("loading", Loading())
-"""The verb takes all of them as `loading`."""
+"""Decorator for a verb that takes all of them as `loading`."""
 with_device = with_options("loading", Loading(), only=("device", "verify"))
 """The same for a verb that computes in float32."""
 with_arithmetic = with_options("loading", Loading(), only=("device", "compute"))
-"""The same for a verb that proves nothing."""
+"""The same for a verb that verifies nothing."""
 
 
 def decoding_options(task: Decoding, only: Collection[str] | None = None) -> Callable[[Verb], Verb]:
     """Give a verb an option for each field of a task's options, or for some of them.
 
-    The verb takes them together, as its parameter `decoding`; what is not given is UNSET.
+    The verb takes them together, as its parameter `decoding`; options that are not given are UNSET.
     """
     return with_options("decoding", task, only, defaults=False)
 
 
 def flags_of(task: Decoding, decoding: Decoding) -> dict[str, Any]:
-    """What a command gives for a task's options, by flag: True for a switch, None if not given."""
+    """Return a command's options of a task by flag: True for a switch, None if not given."""
     given = decoding.given()
     return {
         option.flag: option.is_switch or given[option.name] if option.name in given else None
@@ -91,13 +91,13 @@ def flags_of(task: Decoding, decoding: Decoding) -> dict[str, Any]:
 
 
 def say_seed(given: Decoding, options: Decoding) -> None:
-    """Say the seed if it was drawn and counts."""
+    """Print the seed if it was drawn and has an effect."""
     if given.seed is UNSET and options.temperature > 0:
         say(f"seed {options.seed}")
 
 
 def sampled_or_wide(decoding: Decoding, defaults: Decoding) -> Decoding:
-    """Return options with a beam that is wide enough. Raises InputError for an idle seed."""
+    """Return options with a wide enough beam. Raises InputError for a seed without effect."""
     given = decoding.given()
     if "seed" in given and not given.get("temperature", defaults.temperature):
         raise InputError("--seed requires sampling; give --temperature, or leave it out.")

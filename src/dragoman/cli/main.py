@@ -1,4 +1,4 @@
-"""The command `dragoman`: what runs first, and Ctrl-C at any moment from then on, or SIGTERM.
+"""The command `dragoman`: what runs first, and Ctrl-C or SIGTERM at any moment from then on.
 
 Importing the verbs takes a tenth of a second, so it happens inside `main`; what is imported before,
 this file and the package's `__init__`, imports almost nothing.
@@ -17,10 +17,10 @@ Handler = Callable[[int, FrameType | None], object] | signal.Handlers | int | No
 
 
 def entry() -> None:
-    """Run the command line as a process: `main`, then an end at once.
+    """Run the command line as a process: `main`, then exit at once.
 
-    Python would first dismantle every module of PyTorch, for half a second. Exit handlers are
-    called, and threads that are still at work are waited for as usual.
+    Python would first tear down every module of PyTorch, which takes half a second. Exit handlers
+    are called, and running threads are waited for as usual.
     """
     code: str | int = 0
     try:
@@ -37,7 +37,7 @@ def entry() -> None:
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
-        except (OSError, ValueError):  # what was printed is not all there
+        except (OSError, ValueError):  # not everything that was printed is there
             code = code or 1
     os._exit(code)
 
@@ -45,12 +45,12 @@ def entry() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: as `cli.app.run` says, or with 130 when interrupted.
 
-    With 143 by SIGTERM, which is answered as Ctrl-C is.
+    SIGTERM is handled like Ctrl-C, with exit code 143.
     """
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    # else it is ignored, as in a shell's background, or another program's affair
+    # other handlers stay: a shell ignores the signal in its background, or a program handles it
     ours = {number: does for number, does in usual.items() if signal.getsignal(number) is does}
-    pressed = 0  # the number of the signal
+    pressed = 0  # the signal's number
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
@@ -69,11 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(128 + (pressed or signal.SIGINT))
     except SystemExit as ended:
-        if pressed and ended.code in {None, 0, INTERRUPTED}:  # typer makes that of the exception,
+        if pressed and ended.code in {None, 0, INTERRUPTED}:  # typer converts it to these,
             sys.exit(128 + pressed)  # and Python drops it in a finaliser
         raise
     except Exception:
-        if pressed:  # while a verb loads a library, which made this of it: NumPy an ImportError
+        if pressed:  # while a verb imports a library that converts it: NumPy to ImportError
             sys.exit(128 + pressed)
         raise
     finally:
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _handle(handlers: Mapping[signal.Signals, Handler]) -> None:
-    """Answer signals so; outside the main thread, where Python allows no handlers, nothing."""
+    """Set these handlers; do nothing outside the main thread, where Python allows none."""
     try:
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -90,7 +90,7 @@ def _handle(handlers: Mapping[signal.Signals, Handler]) -> None:
 
 
 def _imports(frame: FrameType | None) -> bool:
-    """Whether a verb imports: an exception may leave the import system locked for ever."""
+    """Return whether a verb is importing: an exception may lock the import system forever."""
     while frame and frame.f_code is not main.__code__:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
@@ -99,9 +99,9 @@ def _imports(frame: FrameType | None) -> bool:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """End the process while it imports, at once.
+    """End the process at once while it imports.
 
-    An exception would come out of the midst of somebody's class or callback, as another one or as
-    a note that it was ignored; and there is nothing yet to put away.
+    An exception would surface in the middle of some class or callback, as another one or as a note
+    that it was ignored; and there is nothing to clean up yet.
     """
     os._exit(128 + number)

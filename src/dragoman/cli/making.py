@@ -131,11 +131,11 @@ VERBS = (back_translate, distill)
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """What both verbs are asked for."""
+    """The options of both verbs."""
 
     model: Path
     between: LangCodes
-    """The languages that were given: of what is translated, and into."""
+    """The given languages: that of the input, and that of its translation."""
     decoding: Decoding
     asked: TranslateOptions
     loading: Loading
@@ -143,10 +143,10 @@ class _Making:
     to: Destination
 
     def translate(self, read: _Read, files: Sequence[Path], layout: Sequence[str]) -> ResumableFile:
-        """Translate each text to a line of a partial file, or those that are not there yet.
+        """Translate each text to a line of a partial file, or only those that are missing.
 
-        Of the n best it is the nearest to the reference that `read` has beside the text. What
-        `layout` says of the files is the same in a command that continues.
+        Of the n best, the nearest to the reference that `read` returns with the text is taken. A
+        command that continues must have the same `layout` of the files.
         """
         from dragoman.corpus.making import nearest
         from dragoman.corpus.merging import LAYOUTS
@@ -177,7 +177,7 @@ class _Making:
         return out
 
     def _checked_languages(self, read: _Read, file: Path) -> LangCodes:
-        """Those to translate by. Raises InputError for texts in the language that is written."""
+        """Return those to translate by. Raises InputError for texts in the target language."""
         from dragoman.corpus.making import are_written
 
         src, tgt = known = languages_of(self.model, self.between)
@@ -202,8 +202,8 @@ class _Making:
     ) -> None:
         """Write the pairs that break no rule as a TSV, and report on the others.
 
-        `backwards` puts the translations first, `start` before each. Raises DragomanError if there
-        is no pair; what was translated is kept then, for other thresholds.
+        `backwards` puts the translations first, with `start` before each. Raises DragomanError if
+        no pair is left; the translations are kept then, for other thresholds.
         """
         from dragoman.corpus.checking import check
         from dragoman.corpus.writing import in_cells

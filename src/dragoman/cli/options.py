@@ -1,9 +1,9 @@
 """Options of the command line that are made from the fields of a dataclass.
 
-A field gives an option its name, its type, its default and, by the sentence under it, its help; its
-metadata may have another `flag` (None for an option that the command line lacks), `help`, `panel`
-or `metavar`, and `read`, a function that makes the value of what is typed, whose type is that of
-its parameter.
+A field gives an option its name, its type, its default and, with the docstring under it, its help.
+Its metadata may set another `flag` (None for an option that the command line lacks), `help`,
+`panel` or `metavar`, and `read`, a function that makes the value from what is typed; the option
+then has the type of its parameter.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -20,7 +20,7 @@ from dragoman.settings.fields import sentences
 Verb = Callable[..., None]
 
 DOCUMENTS, MODEL, OUTPUT, SEARCH = "Documents and terms", "Model", "Output", "Decoding"
-"""Titles under which the help has the options of a verb that belong together."""
+"""Titles under which the help groups the options of a verb."""
 PANELS = {
     "AsDocument": DOCUMENTS,
     "Decoding": SEARCH,
@@ -33,29 +33,29 @@ PANELS = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option as the command line has it."""
+    """An option of the command line."""
 
     name: str
-    """Of the field."""
+    """Name of the field."""
     flag: str
     kind: Any
-    """The type of its value, without its range; a switch has none, and is a bool."""
+    """The type of its value, without its range; bool for a switch, which takes none."""
     default: Any
     help: str
     read: Callable[[Any], Any] | None
-    """What makes the value, if it has another type."""
+    """Makes the value from what is typed, if its type differs."""
     panel: str | None
-    """The title under which the help has it."""
+    """The title under which the help lists it."""
     metavar: str | None
     """What the help calls its value, unless that has choices."""
 
     @property
     def is_switch(self) -> bool:
-        """Whether the option is on or off."""
+        """Whether the option is a switch, on or off."""
         return bool in {self.kind, *get_args(self.kind)}
 
     def parameter(self, *, shown: bool) -> Parameter:
-        """What typer reads; it tells the default if that is to be shown, and the choices."""
+        """Return what typer reads; it includes the choices and, if `shown`, the default."""
         kind: Any = bool if self.is_switch else self.kind | None
         default = self.default if shown and self.default != () and self.read is None else None
         kinds = (self.kind, *get_args(self.kind))
@@ -75,7 +75,7 @@ class Option:
         )
 
     def value(self, given: Any) -> Any:  # noqa: ANN401 -- what typer has read
-        """The value of the field; None where it was not given. A switch negates the default."""
+        """Return the value of the field; None if it was not given. A switch negates the default."""
         if self.is_switch:
             return self.default is False if given else None
         if self.read is not None:
@@ -84,7 +84,7 @@ class Option:
 
 
 def options_of(settings: Any) -> list[Option]:  # noqa: ANN401 -- a dataclass with defaults
-    """Return the options of a dataclass's fields, with these defaults; UNSET is no option."""
+    """Return the options of a dataclass's fields, with these defaults; UNSET means none."""
     cls: Any = type(settings)
     hints, said = get_type_hints(cls), sentences(cls)
     found = []
@@ -112,7 +112,7 @@ def with_options(
 ) -> Callable[[Verb], Verb]:
     """Give a verb an option for each field of a dataclass, or for some, in place of a parameter.
 
-    The verb takes them as a value of the class, built of what was given; an error about a range
+    The verb takes them as one value of the class, built from what was given; an error about a range
     names the option. `settings` has the defaults, which the help shows unless a model may have
     others (without `defaults`).
     """
@@ -143,6 +143,6 @@ def with_options(
 
 
 def names_and_settings(words: Iterable[str] | None) -> tuple[list[str], list[str]]:
-    """Part the words of a command into names and settings, which are written KEY=VALUE."""
+    """Split the words of a command into names and settings, which are written KEY=VALUE."""
     words = list(words or ())
     return [word for word in words if "=" not in word], [word for word in words if "=" in word]

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 WINDOW = 4096
-"""Lines taken at a time: bounds the memory, whatever the size of the file."""
+"""Lines processed at a time: bounds the memory, whatever the size of the file."""
 MANY = 6
-"""Columns; a table of more is not squeezed into a terminal that is too narrow for its words."""
+"""Most columns of a table that is squeezed into a terminal too narrow for its words."""
 
 FLAGS = {
     "broken_characters": "with broken characters",
@@ -77,11 +77,11 @@ FLAGS = {
 """What the summary calls the flags."""
 
 LISTED = {FLAGS[flag] for flag in FLAGS if flag not in ("empty", "memory", "retried", "split")}
-"""Those whose lines it lists: somebody should look at them."""
+"""The flags whose lines it lists, since somebody should look at them."""
 
 
 def option(text: str, *names: str, panel: str | None = None, metavar: str | None = None) -> Any:  # noqa: ANN401
-    """An option with this help; it is named after its parameter unless names are given."""
+    """Return an option with this help; it is named after its parameter unless names are given."""
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar)
 
 
@@ -109,18 +109,18 @@ PlainLines = Annotated[
     ),
 ]
 with_languages = with_options("pair", LanguagePair())
-"""The verb takes --src-lang and --tgt-lang as `pair`."""
+"""Decorator for a verb that takes --src-lang and --tgt-lang as `pair`."""
 
 
 def to_json(result: Plain | Mapping[str, Any]) -> str:
-    """A result as one line of JSON; control characters and lone surrogates are escaped."""
+    """Return a result as one line of JSON; control characters and lone surrogates are escaped."""
     plain = result.to_dict() if isinstance(result, Plain) else dict(result)
     text = json.dumps(without_nan(plain), ensure_ascii=False, allow_nan=False)
     return re.sub("[\x7f-\x9f\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_items(items: Iterable[Item]) -> None:
-    """Print on standard output: tables have lines on a terminal, tabs between columns elsewhere."""
+    """Print on standard output: tables have borders on a terminal, and tabs elsewhere."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
@@ -135,13 +135,13 @@ def print_items(items: Iterable[Item]) -> None:
 
 
 def _drawn(rows: Sequence[Sequence[str]], console: "Console") -> str:
-    """A table; of more than `MANY` columns whose words do not fit, a paragraph for each row."""
+    """Draw a table; if more than `MANY` columns do not fit, a paragraph for each row."""
     from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(*rows[0])
     for column in table.columns:
-        column.overflow = "fold"  # no digit is left out
+        column.overflow = "fold"  # no digit is cut off
     for column in table.columns[1:]:
         column.justify = "right"
     for row in rows[1:]:
@@ -156,7 +156,7 @@ def _drawn(rows: Sequence[Sequence[str]], console: "Console") -> str:
 
 
 def _paragraph(head: Sequence[str], row: Sequence[str], width: int) -> str:
-    """A row as lines: its first cell, then each other one behind the name of its column."""
+    """Return a row as lines: its first cell, then each other cell after the name of its column."""
     cells = (f"{name} {cell}".replace(" ", "\xa0") for name, cell in zip(head, row, strict=True))
     next(cells)
     indent = "  "
@@ -172,35 +172,35 @@ def _paragraph(head: Sequence[str], row: Sequence[str], width: int) -> str:
 
 
 def print_found(found: Plain | Mapping[str, Any], shown: Iterable[Item], *, as_json: bool) -> None:
-    """Print what was found: as one JSON object, or as it is shown to people."""
+    """Print a result as one JSON object, or as it is shown to people."""
     print_items([to_json(found)] if as_json else shown)
 
 
 def digest_of(model: Path) -> str:
-    """Tell one model folder from another: its `config.json` has the hash of its weights."""
+    """Return what identifies a model folder: its `config.json` contains the hash of its weights."""
     try:
         config = read_file(model / "config.json")
-    except InputError:  # loading says what is wrong
+    except InputError:  # loading reports what is wrong
         config = b""
     known = b'"weights_sha256"' in config
     return sha256(config).hexdigest() if known else os.path.realpath(model)
 
 
 def content_hash(file: Path | None) -> str | None:
-    """Tell what a file has from what it had; a pipe, which can be read once, has its name only."""
+    """Return the hash of a file's content; of a pipe, which can be read only once, the name."""
     if file is None:
         return None
     try:
         if file.is_file():
             with file.open("rb") as stream:
                 return file_digest(stream, "sha256").hexdigest()
-    except OSError:  # reading it says what is wrong
+    except OSError:  # reading it reports what is wrong
         pass
     return str(file)
 
 
 def names_of_flags(result: "Translation | Embedding") -> Iterator[str]:
-    """What the summary counts of a result."""
+    """Yield what the summary counts for a result."""
     return (FLAGS[flag] for flag in result.flags)
 
 
@@ -211,7 +211,7 @@ class Lines:
     lines: InputLines[str]
     """All lines."""
     typed: bool
-    """Whether somebody types them, and waits for each answer."""
+    """Whether somebody types them and waits for each answer."""
     out: ResumableFile | None = None
     """Where the results go: standard output if None."""
 
@@ -226,16 +226,16 @@ class Lines:
         return self.rest_of(self.lines)
 
     def rest_of(self, texts: InputLines[T]) -> InputLines[T]:
-        """The texts, made of the lines, whose results are not in the output yet."""
+        """Return the texts, made from the lines, whose results are not in the output yet."""
         return texts if self.out is None else texts.through(self.out.continued)
 
     def skip(self, items: Iterator[T]) -> Iterator[T]:
-        """Drop the items whose results are in the output already."""
+        """Drop the items whose results are already in the output."""
         return items if self.out is None else self.out.skip(items)
 
     @property
     def window(self) -> int:
-        """Number of lines to take at a time."""
+        """Number of lines to process at a time."""
         return 1 if self.typed else WINDOW
 
     def write(
@@ -248,9 +248,9 @@ class Lines:
     ) -> None:
         """Write each result as it comes, then report how many there were and how long it took.
 
-        `show` makes the text of a result. `count` names what to count of it, such as its flags; of
-        those in `LISTED` the first numbers are reported.
-        When the command fails or is interrupted, it says how many results there are, and where.
+        `show` returns the text of a result. `count` names what to count in it, such as its flags;
+        for those in `LISTED`, the first line numbers are reported. If the command fails or is
+        interrupted, it says how many results there are, and where.
         """
         start, before, number = perf_counter(), self.before, 0
         findings = defaultdict[str, Finding](Finding)
@@ -265,7 +265,7 @@ class Lines:
                         for name in count(result):
                             findings[name].add(before + number)
             except BaseException as error:
-                if not isinstance(error, typer.Exit):  # the reader has not left
+                if not isinstance(error, typer.Exit):  # the reader is still there
                     self._say_written(number, what)
                     if isinstance(error, KeyboardInterrupt) and not (before + number or self.typed):
                         say(f"Interrupted before a {what} was finished.")
@@ -278,7 +278,7 @@ class Lines:
         say(f"{counted(number, what)} in {taken:.1f} s{''.join(counts)}")
 
     def _say_written(self, number: int, what: str) -> None:
-        """Say what there is of a command that has ended too early, and where the rest begins."""
+        """Say what a command that ended too early has written, and where the rest begins."""
         if self.out is not None:
             say_kept(self.out)
         elif number and not self.typed:
@@ -294,9 +294,9 @@ def say_kept(out: ResumableFile, more: str = "to the same command to continue") 
 
 
 def keep_all(out: ResumableFile, results: Iterable[str], total: int) -> None:
-    """Keep the results of so many texts as they come, and show the progress.
+    """Keep the results of `total` texts as they come, and show the progress.
 
-    When the command fails or is interrupted, it says how many there are, and where.
+    If the command fails or is interrupted, it says how many there are, and where.
     """
     progress = progress_of(results, "text", total=total, before=out.results)
     with telling_kept(out), out.keeping() as keep, progress as shown:
@@ -306,7 +306,7 @@ def keep_all(out: ResumableFile, results: Iterable[str], total: int) -> None:
 
 @contextmanager
 def telling_kept(out: ResumableFile) -> Iterator[None]:
-    """Inside, a command that fails or is interrupted says how many results there are, and where."""
+    """On failure or interruption, say how many results there are, and where."""
     try:
         yield
     except BaseException:
@@ -332,13 +332,13 @@ class Destination:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is one, or its name says that it is to be one."""
+        """Whether it is a folder, or named like one."""
         is_named = (self.to or "").endswith(("/", os.sep))
         return is_named or (self.output is not None and self.output.is_dir())
 
 
 with_destination = with_options("to", Destination())
-"""The verb takes them as `to`."""
+"""Decorator for a verb that takes these options as `to`."""
 
 
 @contextmanager
@@ -353,9 +353,9 @@ def each_line(
 ) -> Iterator[Lines]:
     """Open the input, and the output or what an interrupted command has left of it.
 
-    `options` are those that results depend on, by their names; `starts` as `ResumableFile.find` has
-    it. Raises InputError for an input that cannot be read, a document unless it is `plain` lines,
-    an output that cannot be wanted, and one that exists unless it may be overwritten.
+    `options` are those that results depend on, by name; `starts` is that of `ResumableFile.find`.
+    Raises InputError for an input that cannot be read, a document unless it is read as `plain`
+    lines, an output that cannot be intended, and one that exists unless it may be overwritten.
     """
     given, out = file_or_text(file), None
     check_output(to.output, model, given)

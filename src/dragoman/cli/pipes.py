@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
-"""How a text ends, and no name of a file."""
+"""How a text ends, but no file name."""
 BETWEEN = re.compile(r"[ ，。？！：；、]")
-"""What parts words, or clauses of Chinese and Japanese, which have no spaces."""
+"""What separates words, or clauses of Chinese and Japanese, which have no spaces."""
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
-"""A folder or an ending."""
+"""A folder or a file extension."""
 
 
 class Talk:
-    """A stream for messages: what cannot be written is dropped, so that no work is lost with it.
+    """A stream for messages: what cannot be written is dropped, so that no work is lost.
 
-    It may be closed, its disk full, or its reader gone: Ctrl-C ends `tee` in `2>&1 | tee log`
-    before us. From then on it leads nowhere, so that nothing fails as Python exits either.
+    The stream may be closed, its disk full, or its reader gone: in `2>&1 | tee log`, Ctrl-C ends
+    `tee` before us. From then on it leads nowhere, so that nothing fails when Python exits either.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -39,7 +39,7 @@ class Talk:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
-        """Write at once, if that is possible; characters that the stream lacks become `?`."""
+        """Write at once, if possible; characters that the stream cannot encode become `?`."""
         if self._stream is not None and not self._stream.closed:
             shown = text.encode(self.encoding, "replace").decode(self.encoding)
             try:
@@ -51,15 +51,15 @@ class Talk:
         return len(text)
 
     def flush(self) -> None:
-        """Do nothing: all is written."""
+        """Do nothing: everything is already written."""
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return whether it is a terminal."""
         return self._stream is not None and not self._stream.closed and self._stream.isatty()
 
 
 def _silence(stream: TextIO) -> None:
-    """Redirect a stream to null: Python flushes what is left in it as it exits."""
+    """Redirect a stream to null: Python flushes what is left in it at exit."""
     with suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no file
         os.dup2(nowhere.fileno(), stream.fileno())
 
@@ -71,7 +71,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def telling_interrupt() -> Iterator[None]:
-    """Inside, and in a verb that it decorates, Ctrl-C is answered with a word."""
+    """Answer Ctrl-C with a message; a context, or a decorator of verbs."""
     try:
         yield
     except KeyboardInterrupt:
@@ -84,17 +84,17 @@ def talk(*, stderr: bool = True) -> "Console":
     from rich.console import Console
 
     stream = Talk(sys.stderr if stderr else open_stdout())
-    file = cast("TextIO", stream)  # as far as rich needs one
+    file = cast("TextIO", stream)  # as much of a file as rich needs
     wraps = not stream.isatty()
     return Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=wraps)
 
 
 def file_or_text(given: str | None) -> Path | str | None:
-    """The file that an argument names, or the text that it is; None means standard input.
+    """Return the file that an argument names, or the argument as a text; None means standard input.
 
-    A text is what names no file and ends as a sentence does, or has a space, or a mark of Chinese
-    that parts clauses, and looks like no path.
-    Raises InputError for the rest, such as a misspelt name.
+    An argument that names no file is a text if it ends like a sentence, or if it contains a space
+    or a Chinese clause mark and does not look like a path. Raises InputError for anything else,
+    such as a misspelled name.
     """
     if given is None:
         return None
@@ -111,17 +111,17 @@ def file_or_text(given: str | None) -> Path | str | None:
 
 
 def is_typed(file: Path | str | None) -> bool:
-    """Whether the lines are typed at a terminal."""
+    """Return whether the lines are typed at a terminal."""
     return file is None and _stdin().isatty()
 
 
 def read_stdin(most: int) -> bytes:
-    """At most so many bytes of standard input, to its end."""
+    """Return at most this many bytes of standard input, up to its end."""
     return _stdin().buffer.read(most)
 
 
 def _stdin() -> TextIO:
-    """Standard input, which the caller may have closed (`<&-`)."""
+    """Return standard input, which the caller may have closed (`<&-`)."""
     if sys.stdin is None:
         raise InputError("There is no standard input to read; leave it open, or name a file.")
     return sys.stdin
@@ -148,7 +148,7 @@ def check_spares_model(output: Path, model: Path, option: str) -> None:
 
 @contextmanager
 def lines_from(file: Path | str | None, *, strict: bool = True) -> Iterator[InputLines[str]]:
-    """The lines of a file, of a text, or of standard input; `strict` as in `decode_lines`."""
+    """Open the lines of a file, a text or standard input; `strict` is that of `decode_lines`."""
     if file is None:
         if is_typed(file):
             end = "Ctrl-Z and Enter end" if sys.platform == "win32" else "Ctrl-D ends"
@@ -163,12 +163,12 @@ def lines_from(file: Path | str | None, *, strict: bool = True) -> Iterator[Inpu
 
 @contextmanager
 def to_stdout(end: str = "\n", *, styled: bool = False) -> Iterator[Write]:
-    """What writes text with an end to it, in UTF-8 and at once, to standard output.
+    """Open standard output for texts, each written with `end`, in UTF-8 and at once.
 
-    A terminal would obey control characters, so it gets escapes of them, unless the text is
-    `styled` by the program itself; files and pipes get the text as it is. A reader that has gone
-    away (`| head`) ends the command quietly, with exit code 1. Raises DragomanError where nothing
-    can be written, as on a full disk.
+    A terminal would obey control characters, so they are escaped there, unless the text is `styled`
+    by the program itself; files and pipes get the text unchanged. A reader that has gone away
+    (`| head`) ends the command quietly, with exit code 1. Raises DragomanError if nothing can be
+    written, as on a full disk.
     """
     stdout = open_stdout()
     harmless = stdout.isatty() and not styled
@@ -189,7 +189,7 @@ def to_stdout(end: str = "\n", *, styled: bool = False) -> Iterator[Write]:
 
 
 def open_stdout() -> TextIO:
-    """Standard output, which the caller may have closed (`>&-`)."""
+    """Return standard output, which the caller may have closed (`>&-`)."""
     if sys.stdout is None:
         raise InputError("There is no standard output to write to; leave it open.")
     return sys.stdout

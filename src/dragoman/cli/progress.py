@@ -11,7 +11,7 @@ from dragoman.wording import clock, counted, short
 
 Item = TypeVar("Item")
 INTERVAL = 30.0
-"""Seconds between the lines that tell the progress where there is no terminal."""
+"""Seconds between the progress lines if there is no terminal."""
 
 
 @contextmanager
@@ -24,14 +24,15 @@ def progress_of(
     share: Callable[[], float | None] = lambda: None,
     quiet: bool = False,
 ) -> Iterator[Iterable[Item]]:
-    """The items, while a line on standard error shows how many are done, and the rate.
+    """Pass the items on while a line on standard error shows how many are done, and the rate.
 
-    `what` is the name of one, and perhaps where it is: `pair in pass 2`.
+    `what` is the name of one item, perhaps with its place: `pair in pass 2`.
 
-    On a terminal the line is redrawn; elsewhere another one is printed each `INTERVAL`. Of `total`
-    items, or of as many as an input has of which `share` has been read, so many were there
-    `before`. The thread that draws ends with the block, however that ends. A generator left in the
-    midst would wait for it where Python finds the generator, maybe as it exits: for ever.
+    On a terminal the line is redrawn; elsewhere another one is printed every `INTERVAL` seconds.
+    The total is `total` or, for an input, estimated from the `share` that has been read; `before`
+    items were already done. The thread that draws ends with the block, however it ends. If a
+    generator were left half-way instead, it would wait for the thread when Python collects it,
+    perhaps at exit: forever.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -56,7 +57,7 @@ def _many(what: str) -> str:
 
 
 def _saying(what: str, total: int | None) -> Callable[..., None]:
-    """Return what prints the progress that it is told, unless it printed some moments ago."""
+    """Return what prints the progress that it is told, unless it printed moments ago."""
     said = perf_counter()
 
     def show(*, completed: int, pace: str) -> None:
@@ -79,10 +80,10 @@ def _timed(
     before: int,
     share: Callable[[], float | None],
 ) -> Iterator[Item]:
-    """Pass the items on; after each show how many there are, and the pace.
+    """Pass the items on, and after each show the count and the pace.
 
-    Inputs are read in windows, the next one when all of the last are answered: then the number of
-    answers and the share read before tell how many there will be.
+    Inputs are read in windows, the next one when the last one is answered: at that moment, the
+    number of answers and the share read before give the total.
     """
     start, read = perf_counter(), share()
     for number, item in enumerate(items, start=before + 1):
@@ -95,6 +96,6 @@ def _timed(
 
 
 def pace_of(done: int, seconds: float, left: float | None) -> str:
-    """How many items a second, and the time for the remaining ones: `12.5/s, 1:05 left`."""
+    """Return the items a second and the time for the remaining ones: `12.5/s, 1:05 left`."""
     each = max(seconds, 1e-9) / done
     return f"{short(1 / each)}/s" + ("" if left is None else f", {clock(left * each)} left")

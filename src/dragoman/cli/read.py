@@ -61,7 +61,7 @@ def classify(
 
 
 def _labelled(result: "Classification") -> str:
-    """What is printed for one text; an empty line for an empty one."""
+    """Return what is printed for one text; an empty line for an empty text."""
     return f"{result.label}\t{result.probability:.4f}" if result.label else ""
 
 
@@ -115,13 +115,13 @@ def _tagged(result: "Tagging") -> str:
 
 
 def _counted(result: "Tagging") -> Iterator[str]:
-    """What the summary counts: spans by their labels, and texts that were not read in full."""
+    """Yield what the summary counts: spans by label, and texts that were not read in full."""
     yield from (span.label for span in result.spans)
     yield from (FLAGS[flag] for flag in result.flags if flag in ("max_length", "unreadable"))
 
 
 def _follows_blank(before: bytes, _line: bytes) -> bool:
-    """Whether a line belongs to another text than the one before."""
+    """Return whether a line belongs to another text than the one before."""
     return before == b"\n"
 
 

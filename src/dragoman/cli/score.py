@@ -64,7 +64,7 @@ def score(
 
 
 def load_scorer(model: Path, loading: Loading) -> "Scorer":
-    """The model of a folder. Raises InputError for an encoder."""
+    """Return the model of a folder. Raises InputError for an encoder."""
     from dragoman.tasks.folders import load
     from dragoman.tasks.results import Scorer
 
@@ -76,7 +76,7 @@ def load_scorer(model: Path, loading: Loading) -> "Scorer":
 
 
 def _to_line(scored: "Scored") -> str:
-    """The sum and the mean; an empty line for a pair without a score."""
+    """Return the sum and the mean; an empty line for a pair without a score."""
     if not scored.tokens:
         return ""
     return f"{scored.log_prob:.6f}\t{scored.log_prob / len(scored.tokens):.6f}"

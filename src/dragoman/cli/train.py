@@ -87,9 +87,9 @@ def train(
 
 
 def of_files(files: PairFiles) -> dict[str, tuple[str, object]]:
-    """The settings of a recipe that the options about files stand for, with their values.
+    """Return the settings that the options about files stand for, with their values.
 
-    Raises InputError for two corpora, and a key without the table that it is a key of.
+    Raises InputError for two corpora, and for a key without its table.
     """
     keys = files.src_key, files.tgt_key
     tables = {"--tsv": files.tsv, "--jsonl": files.jsonl}
@@ -112,7 +112,7 @@ def of_files(files: PairFiles) -> dict[str, tuple[str, object]]:
 def with_settings(overrides: Sequence[str], options: Mapping[str, tuple[str, object]]) -> list[str]:
     """Add the settings that options stand for to those that are written out.
 
-    Raises InputError for one that is given twice.
+    Raises InputError for a setting that is given twice.
     """
     given, added = {word.partition("=")[0].strip(): word for word in overrides}, list[str]()
     for option, (key, value) in options.items():
@@ -129,8 +129,8 @@ def with_settings(overrides: Sequence[str], options: Mapping[str, tuple[str, obj
 def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
     """Run a recipe; return the command that the trained model is for.
 
-    Once it can begin it says what the recipe is, in a sweep before the `first` run alone, and what
-    it will take. Ends the command where the run was interrupted.
+    Before it begins, it says what the recipe is (in a sweep, only for the `first` run) and what it
+    will take. Ends the command if the run was interrupted.
     """
     from dragoman.folder.opening import open_folder
     from dragoman.tasks.task import find_task
@@ -171,7 +171,7 @@ def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
 
 
 def _own(part: object) -> set[str]:
-    """The names of the classes from outside the package that a part of a config is made of."""
+    """Return the names of the classes from outside the package that a part of a config contains."""
     if isinstance(part, tuple):
         return set().union(*map(_own, part))
     if not is_dataclass(part):

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslateOptions:
-    """What else a translation is made by and begins with, and how it is printed."""
+    """Further inputs of a translation, and how it is printed."""
 
     prefixes: Path | None = field(default=None, metadata={"panel": SEARCH})
     """What each translation begins with, line by line; empty lines are free."""
@@ -63,7 +63,7 @@ class TranslateOptions:
 
 
 with_ensemble = with_options("asked", TranslateOptions(), only=("ensemble",))
-"""A verb that translates to other ends takes the other models alone."""
+"""For a verb that translates for another purpose: only the other models."""
 
 
 @decoding_options(TRANSLATING)
@@ -148,7 +148,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 def command_of(
     decoding: Decoding, ensemble: Sequence[Path], languages: LangCodes, loading: Loading
 ) -> dict[str, object]:
-    """What translations depend on beside the model and the texts, by option."""
+    """Return what translations depend on besides the model and the texts, by option."""
     return flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
         "--ensemble": [digest_of(other) for other in ensemble] or None,
         "--src-lang": languages[0],
@@ -164,7 +164,7 @@ def load_translator(
     languages: LangCodes,
     asked: TranslateOptions,
 ) -> tuple["Translator", Decoding]:
-    """The model, or several that decode together, with what it remembers; and how."""
+    """Return the model, or an ensemble, with its translation memory; and the decoding options."""
     loading.check(model)
     from dragoman.tasks.translate.translator import Translator
 
@@ -183,18 +183,18 @@ def load_translator(
 
 
 def languages_of(model: Path, asked: LangCodes = (None, None)) -> LangCodes:
-    """The languages that were asked for, or that the model was trained for."""
+    """Return the languages that were asked for, or that the model was trained for."""
     from dragoman.folder.opening import open_folder
 
     try:
         config = open_folder(model).config
-    except InputError:  # loading says what is wrong
+    except InputError:  # loading reports what is wrong
         return asked
     return asked[0] or config.src_lang, asked[1] or config.tgt_lang
 
 
 def _shown(result: "Translation", numbers: Iterator[int], n_best: int, *, as_json: bool) -> str:
-    """What is printed for one translation; as JSON also its source tokens and alignment."""
+    """Return what is printed for one translation; as JSON also its source tokens and alignment."""
     if as_json:
         return to_json(result.to_dict() | result.linked())
     if n_best == 1:
@@ -204,5 +204,5 @@ def _shown(result: "Translation", numbers: Iterator[int], n_best: int, *, as_jso
 
 
 def _is_next(before: bytes, line: bytes) -> bool:
-    """Whether a line of n best has another number than the one before."""
+    """Return whether a line of n-best output has another number than the one before."""
     return before.split(b"\t")[0] != line.split(b"\t")[0]
