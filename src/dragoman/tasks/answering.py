@@ -21,14 +21,14 @@ Options = TypeVar("Options")
 class Answering(ABC, Generic[Options, Answer]):
     """An object that answers texts.
 
-    Threads may share it: what they ask for at the same time is computed in the same batches, and an
-    answer does not depend on the texts beside its own.
+    Threads may share it: requests made at the same time are computed in the same batches, and an
+    answer does not depend on the other texts.
     """
 
     @classmethod
     @abstractmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
-        """Make one of a folder that was read. Raises InputError for a model of another task."""
+        """Create one from an open folder. Raises InputError for a model of another task."""
 
     @classmethod
     def load(
@@ -39,7 +39,7 @@ class Answering(ABC, Generic[Options, Answer]):
         precision: Precision = "float32",
         as_published: bool = False,
     ) -> Self:
-        """Read a model folder, as `dragoman.load`. Raises InputError for another task's model."""
+        """Read a model folder, like `dragoman.load`. Raises InputError for other tasks' models."""
         arithmetic = arithmetic_of(precision, device)
         folder = read_folder(path, device=device, as_published=as_published)
         if folder.config.task is not None:
@@ -63,14 +63,14 @@ class Answering(ABC, Generic[Options, Answer]):
     @property
     @abstractmethod
     def scheduler(self) -> Scheduler[Any, Any]:
-        """What computes the answers of all callers."""
+        """Computes the answers of all callers."""
 
     @abstractmethod
     def courses(self, texts: Sequence[str], options: Options) -> Sequence[Course[Any, Any, Answer]]:
-        """How each of the texts is answered. Raises InputError for options that do not fit."""
+        """Return how each text is answered. Raises InputError for options that do not fit."""
 
     def submit(self, texts: Iterable[str], options: Options) -> Request[Answer]:
-        """Ask for the answers to texts: they come as they are finished, and can be withdrawn."""
+        """Request the answers to texts: they arrive as they are finished, and can be withdrawn."""
         return self.scheduler.submit(self.courses(as_texts(several(texts)), options))
 
 
@@ -80,9 +80,9 @@ def in_windows(
     window: int,
     check: Callable[[list[Item], int], None] = check_texts,
 ) -> Iterator[Answer]:
-    """Yield the answers to items without end, in order; taken in windows, so memory is bounded.
+    """Yield the answers to an endless stream of items, in order; windows bound the memory.
 
-    `check` raises an error for an item that is none, given how many were before the window.
+    `check` raises an error for an invalid item, given the number of items before the window.
     """
     before = 0
     for taken in windows(items, window):

@@ -1,11 +1,11 @@
-"""Embeddings: a text in, one vector out, whose products with others say how alike the texts are.
+"""Embeddings: from a text to a vector; products of vectors say how similar the texts are.
 
     embedder = dragoman.load("all-MiniLM-L6-v2")
     vectors = embedder.embed(lines)  # float32, (N, D)
 
 A folder of sentence-transformers says in `modules.json` how the last hidden states become a vector
-(Reimers and Gurevych, 2019, section 3); of any other encoder it is their mean. A text's vector does
-not depend on the texts beside it: in fp32 on a CPU it is the same bit for bit.
+(Reimers and Gurevych, 2019, section 3); for any other encoder it is their mean. A text's vector
+does not depend on the other texts: in fp32 on a CPU, it is bit-for-bit the same.
 """
 
 import json
@@ -44,7 +44,7 @@ Vector = npt.NDArray[np.float32]
 Mode = Literal["mean", "cls", "max", "lasttoken"]
 MODULES = "modules.json"
 MOST = 1 << 20
-"""Bytes of a list of modules."""
+"""Largest size of a list of modules, in bytes."""
 FRAME = 2
 """The tokens at the ends of a text, which `max_seq_length` counts and pooling includes."""
 POOLING_MODES = {
@@ -55,7 +55,7 @@ POOLING_MODES = {
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
     "pooling_mode_weightedmean_tokens": "weightedmean",
 }
-"""The switches of older folders, and what newer ones call the same."""
+"""The switches of older folders, and their newer names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +67,11 @@ class Pooling:
     normalize: bool = False
     """Whether vectors are scaled to length 1."""
     max_tokens: int | None = None
-    """Number of tokens that are read of a text; that of the model if None."""
+    """Number of tokens that are read from a text; the model's limit if None."""
     lowercase: bool = False
     """Whether texts are lowercased before they are encoded."""
     prompt: str = ""
-    """What is put before every text."""
+    """Text that is put before every text."""
     published: bool = False
     """Whether the folder says how to pool."""
 
@@ -127,7 +127,7 @@ class Embedder(EncoderReader[Embedding, Vector]):
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
-        """Make one of a folder that was read. Raises InputError for another kind of model."""
+        """Create one from an open folder. Raises InputError for another kind of model."""
         model, pooling = model_of(folder, EncoderOnly), read_pooling(folder)
         if model.words is not None:
             raise InputError(
@@ -140,9 +140,9 @@ class Embedder(EncoderReader[Embedding, Vector]):
     def embed(self, text: str | Iterable[str], *, max_batch_tokens: int = TOKENS) -> Vector:
         """Return the vectors of texts, `(N, D)` in their order, or of one text, `(D,)`.
 
-        White space around a text is dropped. Warns where only the beginning of a text was read.
-        Raises InputError for a text that cannot be encoded.
-        `max_batch_tokens`, padding included, is a matter of memory and speed alone.
+        White space around a text is dropped. Warns if only the beginning of a text was read. Raises
+        InputError for a text that cannot be encoded. `max_batch_tokens`, padding included, affects
+        only memory and speed.
         """
         found = [*self.submit(as_texts(text), max_batch_tokens).in_order()]
         for number, each in enumerate(found, start=1):
@@ -159,11 +159,11 @@ class Embedder(EncoderReader[Embedding, Vector]):
         return np.array([each.vector for each in found], np.float32).reshape(-1, self.dim)
 
     def courses(self, texts: Sequence[str], options: int) -> list[Course[Row, Vector, Embedding]]:
-        """How each text is embedded, in batches of so many tokens at most."""
+        """Return how each text is embedded, in batches of at most this many tokens."""
         return [self._course(ids, options) for ids in self._encode(texts)]
 
     def size(self, texts: Sequence[str]) -> int:
-        """How many tokens are read of texts, with those around each."""
+        """Return how many tokens are read from texts, including those around each."""
         return sum(min(len(ids or ()), self.max_tokens) + 2 for ids in self._encode(texts))
 
     def _encode(self, texts: Sequence[str]) -> list[list[int] | None]:
@@ -173,7 +173,7 @@ class Embedder(EncoderReader[Embedding, Vector]):
         return encode_each(self.tokenizer.encode_batch, read_texts)
 
     def _course(self, ids: list[int] | None, budget: int) -> Course[Row, Vector, Embedding]:
-        """Embed a text; without ids, that of the tokens around it."""
+        """Embed a text; without ids, only the tokens around it."""
         (vector,) = yield read([Row((ids or [])[: self.max_tokens])], budget)
         if ids is None:
             return Embedding(vector=vector, flags=("unreadable",))
@@ -181,7 +181,7 @@ class Embedder(EncoderReader[Embedding, Vector]):
         return Embedding(vector=vector, flags=flags)
 
     def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> Vector:  # noqa: ARG002 -- as others
-        """Return the vectors of a batch, `(B, D)`; padding takes no part in them."""
+        """Return the vectors of a batch, `(B, D)`; padding is ignored."""
         mask_BL = ids_BL != self._model.pad_id
         hidden_BLD = self._model.hidden(ids_BL, mask_BL).float()
         match self.pooling.mode:
@@ -201,7 +201,7 @@ class Embedder(EncoderReader[Embedding, Vector]):
 
 
 def read_pooling(folder: ModelFolder) -> Pooling:
-    """Return what the files of sentence-transformers in a folder say; the mean without them.
+    """Return the pooling of a folder's sentence-transformers files; the mean without them.
 
     Raises InputError for a module or a setting that is not supported.
     """

@@ -54,12 +54,12 @@ class TextBatch(Batch):
     """bos, piece ids, eos, padding."""
 
     def reading(self, ids_BL: Tensor) -> Self:
-        """Return the same with other ids, some of them hidden."""
+        """Return the batch with other ids, some of them hidden."""
         return replace(self, ids_BL=ids_BL)
 
     @property
     def shape(self) -> Shape:
-        """How large it is."""
+        """The size of the batch."""
         rows, length = self.ids_BL.shape
         return Shape(rows=rows, length=length, targets=self.num_targets)
 
@@ -76,7 +76,7 @@ class EncoderRecipe(RunRecipe):
     """The architecture."""
 
     def check(self) -> None:
-        """Raise InputError for another head, and texts that the model has no positions for."""
+        """Raise InputError for another head, or texts longer than the model's positions."""
         if not isinstance(self.model.head, self.head_type):
             raise InputError(
                 f'task = "{self.task}" contradicts model.head.kind = "{self.model.head.kind}"; '
@@ -101,7 +101,7 @@ class EncoderRecipe(RunRecipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRecipe(EncoderRecipe):
-    """A recipe whose model gives labels; where its head names none, the data decide."""
+    """A recipe whose model predicts labels; if its head names none, the data decides."""
 
     data: TrainingFiles
     """The examples."""
@@ -110,7 +110,7 @@ class LabelRecipe(EncoderRecipe):
 
     @property
     def head(self) -> ClassificationHead | TaggingHead:
-        """What the model ends in."""
+        """The head of the model."""
         head = self.model.head
         assert isinstance(head, ClassificationHead | TaggingHead)  # noqa: S101 (it was checked)
         return head
@@ -124,12 +124,12 @@ class EncoderBatches(BatchSource[BatchT_co], Protocol[BatchT_co]):
     """Batches for training and, of held-out texts, for validation."""
 
     def fixed(self) -> Iterator[BatchT_co]:
-        """All texts, each once, always in the same batches."""
+        """Yield all texts, each once, always in the same batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderJob(Generic[RecipeT, DataT, BatchT]):
-    """An encoder and texts; each task says how it validates."""
+    """An encoder and texts; each task defines its validation."""
 
     title: ClassVar[str]
     """What the model card calls the model."""
@@ -144,7 +144,7 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
     tokenizer: Tokenizer
     batches: Stream[BatchT]
     held: DataT
-    """The texts that validate."""
+    """The texts for validation."""
     validation: tuple[BatchT, ...]
     """The same in batches."""
 
@@ -184,7 +184,7 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
 
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """One for all."""
+        """The one tokenizer, for both sides."""
         return self.tokenizer, self.tokenizer
 
     def loss(self, batch: BatchT) -> Tensor:
@@ -196,7 +196,7 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
         return recipe.loss(self.model, batch, recipe.train.label_smoothing)
 
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
-        """Return what the model card says of the texts, the model and its figures."""
+        """Return what the model card says about the texts, the model and its figures."""
         return CardPart(
             title=self.title,
             data=self.recipe.data.summary,
@@ -209,9 +209,9 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
 def read_labels(
     recipe: LabelRecipe, load: Callable[[Path, Sequence[str]], LabelledT], what: str, say: Say
 ) -> tuple[LabelledT, LabelledT]:
-    """Read examples for training, and for validation: a file of its own, or a part held out.
+    """Read examples for training and for validation: a separate file, or a held-out part.
 
-    `load` reads a file given the labels that are known; `what` is the name of an example.
+    `load` reads a file given the known labels; `what` is the name of an example.
     """
     data = recipe.data
     training = load(data.training, recipe.head.labels)
@@ -227,25 +227,26 @@ def read_labels(
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What an encoder reads at once: ids with neither bos nor eos."""
+    """What an encoder reads at once: ids without bos and eos."""
 
     ids: list[int]
     words: list[int] = field(default_factory=list)
-    """Where in `ids` words begin, if the answer depends on them."""
+    """Where words begin in `ids`, if the answer depends on them."""
     features: list[tuple[int, ...]] = field(default_factory=list)
-    """What each of these words looks like."""
+    """The features of each of these words."""
 
 
 class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
-    """An encoder with a head of labels, and its tokenizer; each task says what it makes of them.
+    """An encoder with a label head, and its tokenizer; each task interprets the labels.
 
     The model may be in training, in another thread too (its mode never changes), and on any device.
-    `reading` says what a word was in training, and from where on texts are read in parts. The
-    options of an answer are the budget of a batch in tokens, a matter of memory and speed alone.
+    `reading` says what a word was in training, and above which length texts are read in parts. The
+    only option of an answer is the budget of a batch in tokens, which affects only memory and
+    speed.
     """
 
     head: ClassVar[type[ClassificationHead | TaggingHead]]
-    """How a model of the task ends."""
+    """The head of the task's models."""
 
     def __init__(
         self,
@@ -266,7 +267,7 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
-        """Make one of a folder that was read. Raises InputError unless its model does the task."""
+        """Create one from an open folder. Raises InputError unless its model does the task."""
         model = model_of(folder, EncoderOnly)
         config = folder.config.model
         head = config.head if isinstance(config, EncoderOnlyConfig) else NoHead()
@@ -282,17 +283,17 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
         return other
 
     def answers(self, text: str | Iterable[str], budget: int) -> Answer | list[Answer]:
-        """Return the answer to a text, or those to any number of them in their order."""
+        """Return the answer to a text, or the answers to any number of them, in the same order."""
         found = [*self.submit(as_texts(text), budget).in_order()]
         return found[0] if isinstance(text, str) else found
 
     @property
     def scheduler(self) -> Scheduler[Row, Found]:
-        """What computes the answers of all callers."""
+        """Computes the answers of all callers."""
         return self._scheduler
 
     def submit(self, texts: Iterable[str], options: int | None = None) -> Request[Answer]:
-        """Ask for the answers to texts: they come as they are finished, and can be withdrawn."""
+        """Request the answers to texts: they arrive as they are finished, and can be withdrawn."""
         budget = TOKENS if options is None else options
         check_range("max_batch_tokens", budget, Count)
         return super().submit(texts, budget)
@@ -300,15 +301,15 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
     def stream(
         self, lines: Iterable[str], *, max_batch_tokens: int = TOKENS, window: int = 4096
     ) -> Iterator[Answer]:
-        """Answer without end: lines are taken in windows, so memory is bounded."""
+        """Answer an endless stream: lines are taken in windows, so memory is bounded."""
         yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)
 
     @abstractmethod
     def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> Iterable[Found]:
         """Return what a course is sent for each of these rows, given bos, ids, eos and padding.
 
-        It does not depend on the rows beside it: where `row_invariant_products` keeps its promise
-        it is the same bit for bit for any budget and any order.
+        It does not depend on the other rows: if `row_invariant_products` holds, it is bit-for-bit
+        the same for any budget and order.
         """
 
     def _run(self, _how: None, rows: list[Row], _withdrawn: Withdrawn) -> list[Found]:
@@ -318,5 +319,5 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
 
 
 def read(rows: Sequence[Row], budget: int) -> Items[Row]:
-    """Return what a course yields to have rows read, in batches of so many tokens at most."""
+    """Return what a course yields to have rows read, in batches of at most `budget` tokens."""
     return Items(values=rows, costs=[len(row.ids) + 2 for row in rows], budget=budget)

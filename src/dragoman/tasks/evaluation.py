@@ -17,7 +17,7 @@ FILES = ("src", "ref", "against", "comet", "text", "data")
 
 
 def holds_lines(path: Path) -> bool:
-    """Whether it is a file or a pipe of finished translations, and no model folder."""
+    """Return whether it is a file or a pipe of finished translations, not a model folder."""
     return path.exists() and not path.is_dir()
 
 
@@ -54,7 +54,7 @@ class EvaluationData(LanguagePair):
         default=lambda items, _what, *, total: nullcontext(items),  # noqa: ARG005
         metadata=NO_FLAG,
     )
-    """Shows how many of the items, each a `what`, of `total` have been read."""
+    """Shows how many of `total` items, each a `what`, have been read."""
 
     @property
     def files(self) -> list[str]:
@@ -62,7 +62,7 @@ class EvaluationData(LanguagePair):
         return [name for name in FILES if getattr(self, name)]
 
     def read(self, results: Iterable[Found], what: str, total: int) -> tuple[list[Found], float]:
-        """Return all results and the seconds that they took, and show the progress meanwhile."""
+        """Return all results and the seconds that they took, and show the progress."""
         start = perf_counter()
         with self.progress(results, what, total=total) as shown:
             found = list(shown)
@@ -74,11 +74,11 @@ class Report:
     """What an evaluation found."""
 
     figures: Mapping[str, Any]
-    """All of it, fit for JSON."""
+    """All figures, ready for JSON."""
     lines: Sequence[Item]
     """The same for people."""
     remarks: Sequence[str] = ()
     """Further sentences for people."""
     warnings: Sequence[str] = ()
     answers: Sequence[str] = ()
-    """What the model wrote, line by line, where it writes."""
+    """What the model wrote, line by line, if it writes."""

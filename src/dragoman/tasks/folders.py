@@ -18,11 +18,11 @@ from dragoman.train.device import choose_device
 def read_folder(
     path: str | Path | ModelFolder, *, device: str, as_published: bool = False
 ) -> ModelFolder:
-    """Open a model folder, for a model on "cpu", "cuda" or, with "auto", the best there is.
+    """Open a model folder, for a model on "cpu", "cuda" or, with "auto", the best device there is.
 
-    A folder that is open already is taken as it is. Raises InputError when there is no such folder
-    or device, the folder cannot be used, or it has no publisher for `as_published`; TypeError for
-    what is not a path.
+    A folder that is already open is returned unchanged. Raises InputError if there is no such
+    folder or device, the folder cannot be used, or it has no publisher for `as_published`;
+    TypeError for anything that is not a path.
     """
     folder = path if isinstance(path, ModelFolder) else open_folder(path)
     if as_published and folder.config.published is None:
@@ -37,7 +37,7 @@ def read_folder(
 
 
 def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
-    """Raise InputError when a tokenizer has pieces that the model has no row for."""
+    """Raise InputError if a tokenizer has pieces that the model has no row for."""
     if len(matrix) < tokenizer.vocab_size:
         raise InputError(
             f"The {side} tokenizer has {tokenizer.vocab_size} pieces and the model knows "
@@ -46,7 +46,7 @@ def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
 
 
 def arithmetic_of(precision: str, device: str) -> Arithmetic:
-    """The arithmetic of a name in `Precision` on a device. Raises InputError for another name."""
+    """Return the arithmetic for a name in `Precision` on a device; InputError for other names."""
     if precision not in get_args(Precision):
         raise InputError(
             f"precision is {precision!r}; it must be one of {', '.join(get_args(Precision))}"
@@ -67,12 +67,12 @@ def load(
 ) -> Any:  # noqa: ANN401 -- the folder decides
     """Read a model folder and return its Translator, Generator, Classifier, Tagger or Embedder.
 
-    The folder decides which, so that a type checker cannot know; `Translator.load` and the others
-    promise theirs. `device` is "cpu", "cuda" or "auto" (an accelerator where there is one);
+    The folder decides which, so a type checker cannot know; `Translator.load` and the others return
+    their own type. `device` is "cpu", "cuda" or "auto" (an accelerator if there is one);
     `precision` is that of the products, "float32", "bfloat16", "int8" or "auto" (the fastest that
-    is safe on this machine). `as_published` has a translator of Hugging Face return the texts of
-    its class: lines are not split into sentences, and degenerate translations not searched again.
-    Raises InputError when there is no such folder or it cannot be used, and says why.
+    is safe on this machine). `as_published` makes a translator of Hugging Face return the texts of
+    its class: lines are not split into sentences, and degenerate translations are not searched
+    again. Raises InputError with the reason if there is no such folder or it cannot be used.
     """
     arithmetic = arithmetic_of(precision, device)
     folder = read_folder(path, device=device, as_published=as_published)

@@ -1,7 +1,7 @@
-"""Words that no text has: forbidden by what is written, whatever its pieces.
+"""Words that no text may contain: forbidden by their letters, whatever their pieces.
 
-A token is forbidden where a text would end with the word, or have it, as a whole word after it. So
-nothing is written that a later token would have to mend, and rows know nothing of each other.
+A token is forbidden if the text after it would end with the word, or contain it, as a whole word.
+So no later token has to repair anything, and rows are independent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,13 +16,13 @@ from dragoman.text.judging import exact
 from dragoman.text.tokenizer import Tokenizer
 
 _UNREADABLE = "\ufffd"
-"""What a part of a character reads as."""
+"""How a part of a character decodes."""
 
 
 class ForbidWords:
-    """A processor: no row comes to have one of the words as a whole word.
+    """A processor: no row comes to contain one of the words as a whole word.
 
-    A longer word is none of them, but is not written by pieces of which the first ones are one.
+    A longer word is allowed, but not in pieces of which the first ones form one of the words.
     """
 
     def __init__(self, tokenizer: Tokenizer, words: Sequence[str]) -> None:
@@ -32,7 +32,7 @@ class ForbidWords:
         self._ends = dict[tuple[str, int], list[int]]()
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
-        """Forbid each row the tokens that would complete a word, and all that have one in them."""
+        """Forbid in each row the tokens that would complete a word, and all that contain one."""
         logits_NV[:, self._whole] = IMPOSSIBLE
         ends_of = [[*self._completing(ids)] for ids in prefixes.ids_NL.tolist()]
         places = [(row, id_) for row, ends in enumerate(ends_of) for id_ in ends]
@@ -42,7 +42,7 @@ class ForbidWords:
         return logits_NV
 
     def _completing(self, ids: list[int]) -> Iterator[int]:
-        """Yield the tokens after which the text of these ids has a word that it has not yet."""
+        """Yield the tokens that would add a word to the text of these ids."""
         start = max(0, len(ids) - self._reach)
         while start > 0 and self._tokenizer.is_byte(ids[start]):
             start -= 1
@@ -61,7 +61,7 @@ class ForbidWords:
                     yield id_
 
     def _tokens_with(self, word: str, size: int) -> list[int]:
-        """The tokens that complete a word of which so many letters are written."""
+        """Return the tokens that complete a word of which `size` letters are written."""
         if (word, size) not in self._ends:
             rest = word[size:]
             self._ends[word, size] = [
@@ -78,7 +78,7 @@ class ForbidWords:
 
     @cached_property
     def _whole(self) -> list[int]:
-        """The tokens that have a word in them after something else, such as a space."""
+        """The tokens that contain a word after something else, such as a space."""
         return [
             id_
             for id_, text in enumerate(self._texts)
@@ -87,11 +87,11 @@ class ForbidWords:
 
     @cached_property
     def _parts(self) -> list[int]:
-        """The tokens that are a part of a character, or end or begin with one."""
+        """The tokens that are part of a character, or begin or end with one."""
         return [id_ for id_, text in enumerate(self._texts) if _UNREADABLE in text]
 
     def _after_word(self, ids: Sequence[int]) -> str:
-        """The text of ids that follow a word, with the space before them."""
+        """Return the text of ids that follow a word, with the space before them."""
         word, size = self._a_word
         return self._tokenizer.decode_rest([word, *ids])[size:]
 

@@ -1,4 +1,4 @@
-"""A model that writes, as its task holds it: frozen to decode, and whole for what reads it."""
+"""A generating model as its task keeps it: frozen for decoding, and whole for other uses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from dragoman.tasks.task import model_of
 from dragoman.train.device import choose_device
 
 MOST_LANES = 4
-"""Python holds its lock for a fifth to a quarter of a small model's step."""
+"""Most batches side by side: Python holds its lock for 20 to 25 % of a small model's step."""
 GLIBC_LARGEST = (32 << 20) - (64 << 10)
 """Bytes of a block just below glibc's `DEFAULT_MMAP_THRESHOLD_MAX`."""
 CONFIGS = {EncoderDecoder: EncoderDecoderConfig, DecoderOnly: DecoderOnlyConfig}
@@ -32,37 +32,37 @@ class Held(Generic[WriterT]):
     """A model in evaluation mode."""
 
     frozen: Model[Any]
-    """What decodes, in some arithmetic."""
+    """Decodes, in some arithmetic."""
     shape: WriterT
-    """The model, perhaps without memory: what it has, and how large."""
+    """The model, perhaps without memory: its structure and sizes."""
     whole: Callable[[], WriterT]
-    """Returns the model, which is read now if it was let go of after it had been frozen; raises
-    FolderFault where the folder has another one by then, or a damaged one."""
+    """Returns the model, which is read now if it was released after it had been frozen; raises
+    FolderFault if the folder contains another one by then, or a damaged one."""
 
     @property
     def device(self) -> torch.device:
-        """Where it decodes: on the CPU, or where the model is that decodes itself."""
+        """Where it decodes: on the CPU, or on the device of a model that decodes by itself."""
         if self.frozen is self.shape:
             return self.shape.output.weight.device
         return torch.device("cpu")
 
     def lanes(self) -> int:
-        """How many batches run side by side: frozen, one for each core, if Python keeps up."""
+        """Return how many batches run side by side: if frozen, one per core, if Python keeps up."""
         return 1 if self.frozen is self.shape else min(MOST_LANES, torch.get_num_threads())
 
     @classmethod
     def of(cls, model: WriterT, arithmetic: Arithmetic) -> Self:
-        """Hold a model that is there; it keeps its own mode and hooks."""
+        """Hold an existing model; it keeps its own mode and hooks."""
         view = evaluation_view(model)
         return cls(freeze(view, arithmetic), view, lambda: view)
 
     @classmethod
     def read(cls, folder: ModelFolder, kind: type[WriterT], arithmetic: Arithmetic) -> Self:
-        """Read the model of a folder, of which no more is kept than decoding needs, if it can be.
+        """Read the model of a folder, keeping only what decoding needs if possible.
 
         Raises InputError for a folder with a model of another kind.
         """
-        there = "model" in vars(folder)  # was read already
+        there = "model" in vars(folder)  # it was read already
         lends = isinstance(folder.config.model, CONFIGS[kind]) and folder.lends
         if there or not lends or folder.device.type != "cpu" or not can_pack(arithmetic):
             return cls.of(model_of(folder, kind), arithmetic)
@@ -85,9 +85,10 @@ class Held(Generic[WriterT]):
 
 
 def held_bytes(folder: ModelFolder, arithmetic: Arithmetic, device: str) -> int:
-    """Count the bytes of the weights that are kept of a folder when it is loaded to answer.
+    """Count the bytes of the weights that are kept when a folder is loaded to answer.
 
-    What is not frozen has them in float32 in any arithmetic. Raises InputError for no such device.
+    Weights that are not frozen are in float32 in any arithmetic. Raises InputError for an unknown
+    device.
     """
     model = build_on_meta(folder.config.model)
     whole = sum(each.nbytes for each in model.parameters())
@@ -99,11 +100,11 @@ def held_bytes(folder: ModelFolder, arithmetic: Arithmetic, device: str) -> int:
 
 
 def _give_back() -> None:
-    """Return to the system what was freed, and let later blocks come from memory that is kept.
+    """Return freed memory to the system, and let later blocks come from memory that is kept.
 
-    glibc would keep the first (84 MiB after OPUS-MT's shape), but map and unmap what is as large as
-    the results of products, each time with a page fault for every 4 KiB, until a block of its
-    greatest threshold has been freed once.
+    glibc would keep the freed memory (84 MiB after OPUS-MT's shape), but map and unmap blocks as
+    large as the results of products, each time with a page fault for every 4 KiB, until a block of
+    its greatest threshold has been freed once.
     """
     give_memory_back()
     torch.empty(GLIBC_LARGEST, dtype=torch.uint8)

@@ -1,4 +1,4 @@
-"""Word dropout: training hides random tokens of each text, a new choice at every reading."""
+"""Word dropout: training hides random tokens of each text, anew at every reading."""
 
 from dataclasses import dataclass
 
@@ -19,12 +19,12 @@ class NoisyBatchConfig(BatchConfig):
 
 
 def hide_tokens(ids_BL: Tensor, probability: float, tokenizer: Tokenizer) -> Tensor:
-    """Put the mask (or the unknown token) in the place of each token with `probability`.
+    """Replace each token with the mask (or the unknown token) with `probability`.
 
     Special tokens stay. Word dropout (Iyyer et al., 2015; of a translator's source Sennrich et al.,
     2016, "Edinburgh Neural Machine Translation Systems for WMT 16"): a small corpus overfits later
-    when its texts are never quite the same. The random numbers are those of torch, which a
-    checkpoint keeps.
+    if its texts are never quite the same. The random numbers are torch's, whose state is in a
+    checkpoint.
     """
     if not probability:
         return ids_BL

@@ -1,4 +1,4 @@
-"""How lines are taken, cut into chunks of ids that a model can take, and put together again."""
+"""How lines are read, cut into chunks of ids that a model can take, and put together again."""
 
 import re
 import unicodedata
@@ -19,7 +19,7 @@ Encoded = TypeVar("Encoded")
 
 
 def as_texts(given: Any) -> list[str]:  # noqa: ANN401 -- whatever was given is looked at
-    """A text, or any number of them, as a list. Raises TypeError for anything else."""
+    """Return a text, or any number of them, as a list. Raises TypeError for anything else."""
     alone = isinstance(given, str | bytes) or not isinstance(given, Iterable)
     texts = [given] if alone else list(given)
     check_texts(texts, 0)
@@ -27,21 +27,21 @@ def as_texts(given: Any) -> list[str]:  # noqa: ANN401 -- whatever was given is 
 
 
 def check_texts(texts: Iterable[Any], before: int) -> None:
-    """Raise TypeError for what is no text, with its number after those that went before."""
+    """Raise TypeError for anything that is not a text, with its number, `before` included."""
     for number, text in enumerate(texts, start=before + 1):
         if not isinstance(text, str):
             raise TypeError(f"Text {number} is {text!r:.40}; give a str, or an iterable of str.")
 
 
 def several(items: Iterable[Item]) -> Iterable[Item]:
-    """The same. Raises TypeError for a single str, whose items are letters."""
+    """Return the items. Raises TypeError for a single str, whose items are letters."""
     if isinstance(items, str):
         raise TypeError(f"{items!r:.40} is one str; give an iterable of str, such as [text].")
     return items
 
 
 def as_pairs(given: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -- whatever was given is looked at
-    """Pairs of texts as a list. Raises TypeError for what is none, as a str of two letters."""
+    """Return pairs of texts as a list. Raises TypeError for others, such as a two-letter str."""
     pairs = [*given] if isinstance(given, Iterable) else [given]
     for number, pair in enumerate(pairs, start=1):
         texts = [*pair] if isinstance(pair, Iterable) and not isinstance(pair, str) else []
@@ -53,9 +53,9 @@ def as_pairs(given: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -- whatever w
 
 
 def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
-    """Part what may never end: the first windows are small, so that output begins early.
+    """Split items that may never end: the first windows are small, so that output begins early.
 
-    A window also ends where the lines of a pipe pause. Raises TypeError for a single str, and
+    A window also ends when the lines of a pipe pause. Raises TypeError for a single str, and
     InputError unless `most` is at least 1.
     """
     check_range("window", most, Count)
@@ -75,7 +75,7 @@ def _until_pause(items: Iterator[Item], pauses: Callable[[], bool]) -> Iterator[
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: it has only white space, control and zero-width characters."""
+    """Return whether a text shows nothing: only white space, control and zero-width characters."""
     return all(unicodedata.category(char) in _UNSEEN or _IGNORABLE.match(char) for char in text)
 
 
@@ -83,13 +83,13 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}
 _IGNORABLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Unicode's Default_Ignorable_Code_Point, without those of the categories above."""
+"""Unicode's Default_Ignorable_Code_Point, except for the categories above."""
 
 
 def encode_each(
     encode: Callable[[Sequence[Item]], Sequence[Encoded]], texts: Sequence[Item]
 ) -> list[Encoded | None]:
-    """What `encode` returns for each text, such as its ids; None for one that is unreadable."""
+    """Return the result of `encode` for each text, such as its ids; None for an unreadable one."""
     try:
         return [*encode(texts)]
     except UnreadableText:
@@ -101,7 +101,7 @@ def encode_each(
 def encode_prefixes(
     texts: list[str] | None, count: int, tokenizer: Tokenizer, most: int | None
 ) -> list[list[int]]:
-    """The ids of what the translations of `count` lines begin with, each fewer than `most`."""
+    """Return the ids that the translations of `count` lines begin with, each fewer than `most`."""
     if texts is None:
         return [[]] * count
     if len(texts) != count:
@@ -118,7 +118,7 @@ def encode_prefixes(
 
 
 class Chunk(NamedTuple):
-    """A text, and its ids: at least one."""
+    """A text and its ids: at least one."""
 
     text: str
     ids: list[int]
@@ -126,23 +126,23 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LinePart:
-    """What is translated separately: a sentence of a line, in one chunk unless it is too long."""
+    """A part translated separately: a sentence of a line, in one chunk unless it is too long."""
 
     start: int
-    """Where it begins in its line."""
+    """Where it begins in the line."""
     end: int
     """Where it ends, without the white space after it."""
     chunks: list[Chunk]
-    """One or more."""
+    """At least one."""
 
 
 def to_parts(
     lines: Sequence[str], tokenizer: Tokenizer, limit: int, *, split: bool
 ) -> list[list[LinePart] | None]:
-    """For each line its sentences, or with `split` off the line as one; chunks as `to_chunks`.
+    """Return the sentences of each line or, unless `split`, the whole line; chunks as `to_chunks`.
 
-    A line without ids has no part. None marks a line that cannot be encoded. The mark of a
-    language at the beginning of a line is that of all its sentences.
+    A line without ids has no part. None marks a line that cannot be encoded. A language mark at the
+    beginning of a line applies to all its sentences.
     """
     leading = tokenizer.reads_leading_space
     spans = [_spans(sentences_of(line) if split else [line], leading=leading) for line in lines]
@@ -164,7 +164,7 @@ def _parts(
 
 
 def _spans(sentences: Iterable[str], *, leading: bool) -> list[tuple[int, int]]:
-    """Where sentences begin and end, without the white space around them (see `_trimmed`)."""
+    """Return where sentences begin and end, without outer white space (see `_trimmed`)."""
     spans, place = [], 0
     for sentence in sentences:
         if inner := _trimmed(sentence, leading=leading and not place):
@@ -175,12 +175,12 @@ def _spans(sentences: Iterable[str], *, leading: bool) -> list[tuple[int, int]]:
 
 
 def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[list[Chunk] | None]:
-    """For each line its chunks of at most `limit` ids; None for one that cannot be encoded.
+    """Split each line into chunks of at most `limit` ids; None if a line cannot be encoded.
 
     White space around a line means nothing and is dropped (so is a carriage return at its end),
-    unless the tokenizer reads that at the beginning; a line that shows nothing, or of which the
+    unless the tokenizer reads it at the beginning. A line that shows nothing, or of which the
     tokenizer leaves nothing, has no chunk. A line within the limit is one chunk; a longer one is
-    cut at ends of sentences if that suffices, else at finer places.
+    cut at sentence ends if that suffices, otherwise at finer places.
     """
 
     def encode(stripped: Sequence[str]) -> list[list[Chunk]]:
@@ -204,23 +204,23 @@ def _chunks(line: str, ids: list[int], tokenizer: Tokenizer, limit: int) -> list
 
 
 def trimmed(text: str, tokenizer: Tokenizer) -> str:
-    """`text` without outer white space, but for that at its beginning if `tokenizer` reads it."""
+    """Return `text` without outer white space, except a start that `tokenizer` reads."""
     return _trimmed(text, leading=tokenizer.reads_leading_space)
 
 
 def _trimmed(text: str, *, leading: bool) -> str:
-    """`text` without outer white space; with `leading`, that at its beginning stays."""
+    """Return `text` without outer white space; with `leading`, that at its beginning stays."""
     inner = text.strip()
     return text.rstrip() if leading and inner else inner
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks of any kind (a model may write one) and outer white space."""
+    """Return `text` without line breaks (a model may write one) and outer white space."""
     return " ".join(text.splitlines()).strip()
 
 
 def decode_line(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
-    """The text of `ids` in one line, with the space before it if the tokenizer reads one."""
+    """Return the text of `ids` in one line, with the space before it if the tokenizer reads one."""
     text = tokenizer.decode(ids)
     line = one_line(text)
     return f" {line}" if line and tokenizer.reads_leading_space and text[0] == " " else line
@@ -229,11 +229,11 @@ def decode_line(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
 def joined(
     parts: Iterable[str], spaces: Iterable[str] = repeat("")
 ) -> tuple[str, list[tuple[int, int]]]:
-    """The parts in one line, and where in it each begins and ends.
+    """Return the parts joined in one line, and where in it each begins and ends.
 
-    Between two parts is the white space of `spaces`, one for each part but the first, or a
-    space where there is none. If one of the two letters that meet is Chinese or Japanese, scripts
-    that write none, there is none.
+    `spaces` has the white space before each part but the first; an empty one becomes a space. If
+    one of the two adjacent letters is Chinese or Japanese, which are written without spaces,
+    nothing is inserted.
     """
     text, spans = "", list[tuple[int, int]]()
     for written, space in zip(parts, chain([""], spaces), strict=False):

@@ -1,4 +1,4 @@
-"""The runs below a folder, each in a row: what it learned from, how good it is and how it stands.
+"""The runs below a folder, one per row: what each learned from, how good it is and its state.
 
 Whatever a run has not written yet, or has damaged, is missing in its row; no run hides the others.
 """
@@ -23,7 +23,7 @@ from dragoman.train.runfolder import LOCK, RECIPE, RunFolder
 from dragoman.wording import clock, format_money, short
 
 DATA = ("src", "tsv", "jsonl", "tm", "train", "made")
-"""Keys of a recipe's data, or of a corpus in it, that say what is learned, the first set."""
+"""Keys of a recipe's data, or of a corpus in it, that name the data: the first one that is set."""
 HEAD = (
     *("run", "task", "data", "examples", "parameters", "steps"),
     *("best", "at step", "state", "time", "processor time"),
@@ -35,41 +35,41 @@ State = Literal["running", "finished", "stopped", "failed", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow(Plain):
-    """A run; None is what is not known."""
+    """A run; what is not known is None."""
 
     run: str
-    """Its folder, seen from the one that is listed."""
+    """Its folder, relative to the one that is listed."""
     task: str
     data: str | None = None
     """The first file that it learns from."""
     examples: int | None = None
-    """What an epoch reads, pairs or texts, as the newest checkpoint says."""
+    """Pairs or texts in an epoch, as the newest checkpoint says."""
     parameters: int | None = None
-    """Those of the model in its folder."""
+    """Parameters of the model in its folder."""
     step: int = 0
     max_steps: int | None = None
     tokens: int | None = None
-    """Tokens seen, as far as the log says."""
+    """Tokens seen, according to the log."""
     metric: str | None = None
-    """What its best model is chosen by."""
+    """The metric that chooses its best model."""
     best: float | None = None
     best_step: int | None = None
-    """The validation with that score; of a finished run the last one that is no better."""
+    """The validation with that score; for a finished run, the last one that is no better."""
     state: State
-    """`failed` is one that says neither why it ended nor runs: killed, or ended by an error;
-    `unknown` where a disk without locks does not tell whether it runs."""
+    """`failed` means that it neither says why it ended nor runs: killed, or ended by an error;
+    `unknown` means that a disk without locks does not tell whether it runs."""
     reason: str | None = None
     """Why it ended, or what is wrong with its files."""
     seconds: float | None = None
     """Wall time, over all parts of the run."""
     processors: int | None = None
-    """Threads of all its processes, or its GPUs, as in the newest checkpoint."""
+    """Threads of all its processes, or number of GPUs, as in the newest checkpoint."""
     processor: str | None = None
-    """What these are: cpu, or the name of the GPU."""
+    """Their kind: cpu, or the name of the GPU."""
     price: float | None = None
-    """Of an hour of one, if it was given."""
+    """Price of an hour of one, if it was given."""
     warnings: tuple[str, ...] = ()
-    """What its validations warned of."""
+    """The warnings of its validations."""
     changed: str | None = None
     """When it last wrote its log."""
 
@@ -77,7 +77,7 @@ class RunRow(Plain):
     def cells(self) -> tuple[str, ...]:
         """The row of the table under `HEAD`."""
         steps = f"{self.step:,}" + (f" of {self.max_steps:,}" if self.max_steps else "")
-        digits = 3 if self.metric == "loss" else 2  # as a run prints them
+        digits = 3 if self.metric == "loss" else 2  # as a run prints it
         best = "-" if self.best is None else f"{self.metric} {self.best:.{digits}f}"
         return (
             self.run,
@@ -95,7 +95,7 @@ class RunRow(Plain):
 
     @property
     def _taken(self) -> str:
-        """The time of its processors, which is what a run costs."""
+        """Its processor time, which is what a run costs."""
         if self.seconds is None or self.processors is None:
             return "-"
         unit = "core" if self.processor == "cpu" else "GPU"
@@ -106,7 +106,7 @@ class RunRow(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenLimits:
-    """What is read of the section `train` of a recipe."""
+    """What is read from the section `train` of a recipe."""
 
     max_steps: int | None = None
     metric: str | None = None
@@ -114,7 +114,7 @@ class WrittenLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRecipe:
-    """What is read of a recipe, of whatever version and task."""
+    """What is read from a recipe, whatever its version and task."""
 
     task: str = "-"
     data: dict[str, Any] = field(default_factory=dict)
@@ -122,10 +122,10 @@ class WrittenRecipe:
 
 
 def list_runs(folder: Path, price: float | None = None) -> list[RunRow]:
-    """Return the runs in and below a folder, the one that wrote last first; `price` is that of an
-    hour of a core, or of a GPU.
+    """Return the runs in and below a folder, the most recently written one first.
 
-    Raises InputError for what is not a folder, and where there is none.
+    `price` is that of an hour of a core, or of a GPU. Raises InputError if it is not a folder, or
+    has no runs.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give one that holds runs.")
@@ -191,7 +191,7 @@ def _newest(run: RunFolder) -> SavedState | None:
 
 
 def _processors(machine: Mapping[str, str]) -> dict[str, Any]:
-    """What a run computed on, by the machine of its checkpoint; nothing of older ones."""
+    """Return what a run computed on, from its checkpoint; nothing for older checkpoints."""
     try:
         device, processes = machine["device"], int(machine["processes"].partition(" ")[0])
         if not device.startswith("cpu"):
@@ -208,7 +208,7 @@ def _corpora(recipe: WrittenRecipe) -> list[dict[str, Any]]:
 
 def _first_file(data: Mapping[str, Any]) -> str | None:
     found = next((data[key] for key in DATA if data.get(key)), None)
-    if isinstance(found, dict):  # of a corpus that is made
+    if isinstance(found, dict):  # for a generated corpus
         found = found.get("name")
     return None if found is None else str(found)
 
@@ -227,14 +227,14 @@ def _best(lines: Sequence[LogLine], metric: str) -> tuple[Mapping[str, float], i
 
 
 def _parameters(run: RunFolder) -> int | None:
-    """Those of the model in a run's folder; None before the first validation."""
+    """Return the parameters of the model in a run's folder; None before the first validation."""
     if not (run.path / "config.json").exists():
         return None
     return sum(count_parameters(open_folder(run.path).config.model).values())
 
 
 def _standing(run: RunFolder, state: State) -> State:
-    """How a run stands that stood so by its files: a process may hold it."""
+    """Return the state of a run that has this state by its files: a process may hold it."""
     lock = run.training / LOCK
     try:
         with locked(lock, wait=False, shared=True) as held:

@@ -1,4 +1,4 @@
-"""From the options of decoding to the parts of a search."""
+"""From decoding options to the parts of a search."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -16,7 +16,7 @@ from dragoman.text.tokenizer import Tokenizer
 def strategy_of(
     options: Decoding, numbers: tuple[int, ...] | None = None
 ) -> Beam | Greedy | PowerBeam | Sample:
-    """How tokens are chosen, for sequences whose random numbers follow from these numbers."""
+    """Return how tokens are chosen, for sequences sampled by these numbers."""
     if options.temperature > 0:
         return Sample(
             temperature=options.temperature,
@@ -49,7 +49,7 @@ def strategy_of(
 
 
 def key_of(options: Decoding) -> Hashable:
-    """Return what is equal for options of requests that may share a batch.
+    """Return a key that is equal for options of requests that may share a batch.
 
     Processors may be anything, and have state: no two calls share theirs.
     """
@@ -57,7 +57,7 @@ def key_of(options: Decoding) -> Hashable:
 
 
 def check_sampling(options: Decoding) -> None:
-    """Raise InputError for an option of sampling that has no effect, since nothing is sampled."""
+    """Raise InputError for a sampling option without effect, since nothing is sampled."""
     for name in ("top_k", "top_p", "min_p"):
         value = getattr(options, name)
         if options.temperature == 0 and value != getattr(TRANSLATING, name):
@@ -72,15 +72,15 @@ Forbidding = Callable[[tuple[str, ...]], Processor]
 
 
 def forbidding(tokenizer: Tokenizer) -> Forbidding:
-    """Return what makes the processors of a model's forbidden words, and keeps the last ones.
+    """Return what creates the processors of a model's forbidden words, and keeps the last ones.
 
-    One reads the vocabulary, which takes as long as some sentences.
+    Creating one reads the vocabulary, which takes as long as some sentences.
     """
     return lru_cache(8)(partial(ForbidWords, tokenizer))
 
 
 def extra_processors(options: Decoding, forbid: Forbidding) -> tuple[Processor, ...]:
-    """The processors that the options name, that of their forbidden words first."""
+    """Return the processors that the options name, that of their forbidden words first."""
     words = options.forbidden_words
     own = (GivenProcessor, ForbidSequences, ForbidWords)
     others = (
@@ -96,7 +96,7 @@ def for_ids(options: Decoding, forbid: Forbidding) -> Decoding:
 
 
 def published_options(published: PublishedDefaults) -> Decoding:
-    """Return the options by which the publisher of a model decodes."""
+    """Return the options with which the publisher of a model decodes."""
     sequences = published.forbidden_sequences
     given = {"processors": (ForbidSequences(sequences),)} if sequences else {}
     return Decoding(**({"length_norm": "power"} | published.given() | given))

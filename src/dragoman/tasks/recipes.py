@@ -2,9 +2,9 @@
 
 Its key `task` chooses the task, and with it the dataclass of the settings.
 
-A sweep is one recipe for several runs, which differ in a few settings. A table `sweep`
-in a recipe's file holds grids. A grid names settings on one or more axes, and each combination of
-them is a run in a folder of its own, named after them, inside of `out`:
+A sweep is one recipe for several runs that differ in a few settings. A table `sweep` in a recipe's
+file contains grids. A grid names settings on one or more axes; each combination of them is a run in
+its own folder, named after them, inside `out`:
 
     [[sweep]]
     size.small = {model.d_model = 32}
@@ -12,8 +12,8 @@ them is a run in a folder of its own, named after them, inside of `out`:
     length.short = {train.max_steps = 1000}
     length.long = {train.max_steps = 2000}
 
-makes `small-short`, `small-long`, `large-short` and `large-long`. Everything else they share. They
-run one after the other; the same command resumes the one that was interrupted.
+makes `small-short`, `small-long`, `large-short` and `large-long`. They share everything else. They
+run one after the other; the same command resumes an interrupted one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,9 +41,9 @@ from dragoman.train.start import MAY_DIFFER, begun_recipe, start_from
 from dragoman.train.trainer import TrainResult
 
 DESCRIPTIVE = frozenset({"description", "expect", "out"})
-"""Keys that describe a run and change nothing in it."""
+"""Keys that describe a run without changing it."""
 SIZES = ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
-"""Keys of `model` that make it small or large."""
+"""Keys of `model` that set its size."""
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -55,8 +55,8 @@ def shipped_recipes() -> dict[str, Path]:
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
     """Load a recipe by its shipped name or from a TOML file, with `key=value` overrides.
 
-    Where it starts from a model folder, what it does not say of the model is as it is there. Of a
-    sweep it is what all runs share: `load_sweep` loads the runs.
+    If it starts from a model folder, model settings that it leaves out come from there. For a
+    sweep, it is what all runs share: `load_sweep` loads the runs.
     """
     return build_recipe(read_recipe(name, overrides))
 
@@ -90,7 +90,7 @@ def train_model(
 def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
     """Read a recipe as `load_recipe` does, without building it.
 
-    Raises InputError where neither the file nor an override decides anything.
+    Raises InputError if neither the file nor an override sets anything.
     """
     shipped = shipped_recipes()
     if name in shipped:
@@ -113,8 +113,8 @@ def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
 def build_recipe(given: Given) -> RunRecipe:
     """Build the recipe that was read, without the runs of its table `sweep`.
 
-    Where it gives neither a size of the model nor a model folder, the task chooses what it leaves
-    out from the texts, if it can; a run with a checkpoint keeps what was chosen.
+    If it gives neither a model size nor a model folder, the task chooses what is left out from the
+    texts, if it can; a run with a checkpoint keeps what was chosen.
     """
     is_swept = "sweep" in given.data
     given = replace(given, data={key: given.data[key] for key in given.data if key != "sweep"})
@@ -138,9 +138,9 @@ def build_recipe(given: Given) -> RunRecipe:
 
 
 def _giving_way(given: Given, model: ModelConfig) -> Given:
-    """Leave out what a file says of its model where an override alone names the start's.
+    """Leave out a file's model settings if an override alone names the starting model.
 
-    What overrides say of the model stays, and so does what weights do not depend on.
+    Model settings from overrides stay, and so do those that weights do not depend on.
     """
     section, typed = given.data.get("model"), {each.path[:2] for each in given.origin.overrides}
     named = given.origin.child("start", "model").override() and ("model",) not in typed
@@ -148,7 +148,7 @@ def _giving_way(given: Given, model: ModelConfig) -> Given:
         return given
     fixed = keys_of(type(model)).keys() - {*MAY_DIFFER}
     if not getattr(model, "word_features", 0):
-        fixed -= {"word_features"}  # which are new then
+        fixed -= {"word_features"}  # which are then new
     left = {key: section[key] for key in section if key not in fixed or ("model", key) in typed}
     return replace(given, data={**given.data, "model": left})
 
@@ -156,10 +156,10 @@ def _giving_way(given: Given, model: ModelConfig) -> Given:
 def find_runs(
     names: Sequence[str], overrides: Sequence[str]
 ) -> tuple[RunRecipe, Sequence[RunRecipe]]:
-    """Return the recipe of a name with the runs of its sweep, if any; or one for two files.
+    """Return the recipe of a name with the runs of its sweep, if any; or the one for two files.
 
-    Where neither is given, a run that has begun in the folder `out` has its own.
-    Raises InputError for several names, and for one of a file of texts.
+    If neither is given, a run that has begun in the folder `out` has its own. Raises InputError for
+    several names, and for a name of a text file.
     """
     files = [name for name in names if Path(name).is_file()]
     texts = [name for name in files if not name.endswith((".toml", RECIPE))]
@@ -176,7 +176,7 @@ def find_runs(
 
 
 def _begun_in(overrides: Sequence[str]) -> list[str]:
-    """Return the recipe of the run in `out`, unless there are texts or a model to start from."""
+    """Return the recipe of the run in `out`, unless texts or a starting model are given."""
     given: dict[str, Any] = {}
     for override in overrides:
         lay_over(given, override)
@@ -186,7 +186,7 @@ def _begun_in(overrides: Sequence[str]) -> list[str]:
 
 
 def only_name(names: Sequence[str], what: str) -> str:
-    """Return the one name that a command takes. Raises InputError for none and for several."""
+    """Return the one name that a command takes. Raises InputError for none or several."""
     if len(names) == 1:
         return names[0]
     raise InputError(
@@ -198,9 +198,9 @@ Settings = Mapping[str, Any]
 
 
 def load_sweep(name: str, overrides: Sequence[str] = ()) -> list[RunRecipe]:
-    """Load the recipes of a sweep in the order of its grids; none where the file has no sweep.
+    """Load the recipes of a sweep in the order of its grids; none if the file has no sweep.
 
-    `overrides` are laid over what the runs share. Raises InputError for one that the sweep itself
+    `overrides` are applied to what the runs share. Raises InputError for one that the sweep itself
     sets, and as `load_recipe` does.
     """
     return build_sweep(read_recipe(name, overrides))

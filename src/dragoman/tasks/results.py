@@ -21,9 +21,9 @@ from dragoman.text.spans import Span
 class Alignment:
     """Which source tokens the model attended to when it wrote each target token.
 
-    The weights of the head of the decoder that aligns words best, where the model folder names one,
-    else of the last cross-attention, averaged over its heads. The end-of-sentence tokens, which
-    take part, come last on both sides.
+    The weights are those of the decoder head that aligns words best, if the model folder names one,
+    otherwise those of the last cross-attention, averaged over its heads. The end-of-sentence tokens
+    take part and come last on both sides.
     """
 
     src_tokens: tuple[str, ...]
@@ -33,17 +33,18 @@ class Alignment:
     weights_TS: Tensor
     """One row for each target token; each sums to 1."""
     src_spans: tuple[Span | None, ...] = ()
-    """Where the text of each source token stands in the line, in characters; None without text."""
+    """Where the text of each source token is in the line, in characters; None without text."""
     tgt_spans: tuple[Span | None, ...] = ()
-    """Where that of each target token stands in the translation."""
+    """Where the text of each target token is in the translation."""
 
     @property
     def text_links(self) -> tuple[tuple[int, int, int, int], ...]:
         """(line start, line end, text start, text end) for each target token that has text.
 
-        The source text that it attended to most, as far as other tokens attend less to it: a weight
-        is divided by the root of the source token's sum, without which punctuation draws
-        many links. Tokens that are one character together count as one.
+        A link leads to the source text that the token attended to most, weighted against what other
+        tokens attend to: each weight is divided by the square root of the source token's sum,
+        without which punctuation would draw many links. Tokens that form one character together
+        count as one.
         """
         drawn_S = self.weights_TS.sum(0).clamp(min=1e-9)
         weights_TS = self.weights_TS / drawn_S.sqrt()
@@ -68,7 +69,7 @@ class Alignment:
         return tuple((s, t) for t, s in enumerate(most[:-1]) if s != end)
 
     def moved(self, in_line: Callable[[Span], Span], in_text: Callable[[Span], Span]) -> Self:
-        """Return the same for another line and its translation, by where places are in these."""
+        """Return the alignment of another line and its translation, by the maps of spans."""
         return replace(
             self,
             src_spans=tuple(span and in_line(span) for span in self.src_spans),
@@ -81,9 +82,9 @@ class TermUse(Plain):
     """A term of a glossary in a line, and what became of it."""
 
     source: str
-    """As the line has it."""
+    """As written in the line."""
     target: str
-    """What the translation is to have."""
+    """What the translation should contain."""
     outcome: Outcome
     """"applied" (the target, or a form that the glossary has), "inflected" (another form of it, by
     the letters that both begin with) or "missed"."""
@@ -101,7 +102,7 @@ class Translation(Plain):
     text: str
     """The translation; empty for a line that has none, as `flags` say."""
     score: float = 0.0
-    """`log_prob` normalised for length: what the n best are ordered by, without `mbr`."""
+    """`log_prob` normalised for length, which orders the n best unless `mbr` is used."""
     log_prob: float = 0.0
     """Natural logarithm of the probability that the model gives to this translation."""
     tokens: tuple[str, ...] = ()
@@ -110,27 +111,25 @@ class Translation(Plain):
     """One for each piece, and one for each end of sentence that the model wrote."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (nothing to translate), "unreadable" (the tokenizer cannot encode
-    the line), "split" (a sentence translated in parts),
-    "several_sentences" (a line translated as one has fewer sentences than the source), "retried"
-    (found by another search, after a degenerate one), "short" (less than a third of the tokens of
-    the source), "broken_characters" (the model wrote bytes that are no character, shown as U+FFFD),
-    "loop" (it repeats itself), "max_length" (cut at the length limit), "no_output"
-    (the model wrote nothing for a sentence, or for a part of it), "untranslated_forms"
-    (plural forms and the like of a message were copied), "unknown_characters" (the source
-    has some that the vocabulary lacks), "kept" (text that was to be copied was not),
-    "terms_missed" (see `terms`), "terms_apart" (a term stands in a sentence that the source
-    lacks), "numbers", "urls", "placeholders", "tags",
-    "symbols" (those of source and translation differ), and "memory" (taken over from a translation
-    memory)."""
+    the line), "split" (a sentence translated in parts), "several_sentences" (a line translated as
+    one has fewer sentences than the source), "retried" (found by another search, after a degenerate
+    one), "short" (less than a third of the tokens of the source), "broken_characters" (the model
+    wrote bytes that are not a character, shown as U+FFFD), "loop" (it repeats itself), "max_length"
+    (cut at the length limit), "no_output" (the model wrote nothing for a sentence, or for a part of
+    it), "untranslated_forms" (plural forms and the like of a message were copied),
+    "unknown_characters" (the source has some that the vocabulary lacks), "kept" (text that should
+    have been copied was not), "terms_missed" (see `terms`), "terms_apart" (a term stands in a
+    sentence that the source lacks), "numbers", "urls", "placeholders", "tags", "symbols" (those of
+    source and translation differ), and "memory" (taken over from a translation memory)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()
     """Where each separately translated sentence begins and ends, in the line and in `text`:
     (line start, line end, text start, text end), in characters."""
     terms: tuple[TermUse, ...] = ()
     """The terms of the glossary that the line has, in order, and what became of each."""
     copied: tuple[tuple[int, int, int, int], ...] = ()
-    """What the model did not translate, and was put into the text: places as in `sentences`."""
+    """What was put into the text and not translated by the model: positions as in `sentences`."""
     alternatives: tuple["Translation", ...] = ()
-    """The others of the n best, best first."""
+    """The other n-best translations, best first."""
 
     def __str__(self) -> str:
         return self.text
@@ -141,7 +140,7 @@ class Translation(Plain):
         return self
 
     def aligned_as(self, other: "Translation") -> Self:
-        """Let `alignments` be those of another result; return this one."""
+        """Take `alignments` from another result; return this one."""
         return self.aligned_by(other.__dict__.get("_align", tuple))
 
     def each(self, change: "Callable[[Translation], Translation]") -> "Translation":
@@ -173,14 +172,14 @@ class Translation(Plain):
         return tuple(sorted((*links, *self.copied), key=itemgetter(2)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the model, which `alignments` needs until they are computed."""
+        """Return everything but the model, which `alignments` needs until they are computed."""
         align = self.__dict__.get("_align")
         if align in (None, tuple) or isinstance(align, partial):
             return self.__dict__
         return self.__dict__ | {"_align": _no_model}
 
     def linked(self) -> dict[str, list[Any]]:
-        """The source tokens and the links of all chunks, without ends of sentences, for JSON.
+        """Return the source tokens and links of all chunks, without ends of sentences, for JSON.
 
         A link is a pair (source index, target index) in these tokens and in `tokens`.
         """
@@ -194,7 +193,7 @@ class Translation(Plain):
         return {"src_tokens": src_tokens, "alignment": links}
 
     def alignment(self) -> Alignment:
-        """The alignment of the whole line: those of its chunks along the diagonal."""
+        """Return the alignment of the whole line: those of its chunks along the diagonal."""
         parts = self.alignments
         weights = [part.weights_TS for part in parts]
         return Alignment(
@@ -231,17 +230,17 @@ class Generation(Plain):
     tokens: tuple[str, ...] = ()
     """The same as pieces of text."""
     token_log_probs: tuple[float, ...] = ()
-    """Log-probability of each, and of the end of sequence if the model wrote it."""
+    """Log-probability of each token, and of the end of sequence if the model wrote it."""
     log_prob: float = 0.0
     """Their sum."""
     score: float = 0.0
-    """The sum, normalised for length: what a beam is ordered by."""
+    """The sum normalised for length, which orders a beam."""
     stopped: Literal["eos", "length", "stop"]
-    """Whether the model ended the text, the limit did, or a stop string."""
+    """What ended the text: the model, the limit or a stop string."""
     flags: tuple[str, ...] = ()
-    """What was unusual: "context_cut" (prompt and text are longer than what the model sees at
-    once, so that it has forgotten their beginning), "empty" (the prompt has no tokens to continue)
-    and "unreadable" (the tokenizer cannot encode it): nothing was generated."""
+    """What was unusual: "context_cut" (prompt and text are longer than what the model sees at once,
+    so it no longer saw their beginning), "empty" (the prompt has no tokens to continue) and
+    "unreadable" (the tokenizer cannot encode it): nothing was generated."""
 
     def __str__(self) -> str:
         return self.text
@@ -258,11 +257,10 @@ class Scored(Plain):
     tokens: tuple[str, ...]
     """Its pieces, the end of sentence last."""
     token_log_probs: tuple[float, ...]
-    """One for each."""
+    """One for each piece."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (nothing is read before the text, or it has no tokens),
-    "unreadable" (a tokenizer cannot encode one). Where there is no token to score, the sum over
-    them is 0."""
+    "unreadable" (a tokenizer cannot encode one). If there is no token to score, the sum is 0."""
 
 
 Ids = Sequence[int]
@@ -274,9 +272,9 @@ def score_each(
     *,
     least: int,
 ) -> list[Scored]:
-    """The scores of pairs of ids, in order, where both have at least `least`; the flags of all.
+    """Return the scores of pairs of ids with at least `least` each, and the flags of all, in order.
 
-    None for ids is a text that cannot be encoded.
+    Ids of None stand for a text that cannot be encoded.
     """
     pairs = list(pairs)
     read = {
@@ -292,7 +290,7 @@ def score_each(
 
 @runtime_checkable
 class Scorer(Protocol):
-    """What scores given texts: a translator, a generator, or what a task of your own loads."""
+    """An object that scores given texts: a translator, a generator, or what your own task loads."""
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """Return the log-probability of the second text of each pair, given the first."""
@@ -301,7 +299,7 @@ class Scorer(Protocol):
 def stream_scores(
     scorer: Scorer, pairs: Iterable[tuple[str, str]], window: int = 4096
 ) -> Iterator[Scored]:
-    """Score without end: pairs are taken in windows, so memory is bounded."""
+    """Score an endless stream: pairs are taken in windows, so memory is bounded."""
     check_range("window", window, Count)
     pairs = iter(pairs)
     while taken := [*islice(pairs, window)]:

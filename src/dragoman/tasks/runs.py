@@ -1,7 +1,7 @@
 """What differs between two runs: settings, machines, and the figures of the logs.
 
-The logs hold every `train.log_every`-th step, so a difference is known to arise after the last
-step that is the same in both and not later than the next step that both hold.
+The logs contain every `train.log_every`-th step, so a difference arises after the last step that is
+equal in both, and no later than the next step in both.
 """
 
 import json
@@ -20,7 +20,7 @@ from dragoman.wording import counted
 
 Values = Mapping[str, Any]
 FIGURES = ("loss", "grad_norm", "learning_rate", "tokens")
-"""What is compared of a step in the log; of a validation it is every figure."""
+"""The figures of a logged step that are compared; for a validation, all are."""
 ENDS = ("last step", "ended by")
 
 
@@ -64,7 +64,7 @@ def compare_runs(one: Path, two: Path) -> dict[str, Any]:
 
 
 def _read_run(folder: Path) -> tuple[Values, dict[str, dict[int, float]], Values]:
-    """A run's recipe; its figures by step (`valid.` begins those of validations); the rest."""
+    """Return a run's recipe; its figures by step (`valid.` for validations); the rest."""
     run = RunFolder(folder)
     recipe, config = run.training / RECIPE, folder / "config.json"
     if not recipe.is_file():
@@ -89,9 +89,9 @@ def _read_run(folder: Path) -> tuple[Values, dict[str, dict[int, float]], Values
 
 
 def _settings(one: Values, two: Values) -> list[Values]:
-    """The settings of two recipes by dotted key, in the order of their fields, with defaults.
+    """Return the settings of two recipes by dotted key, in field order, with defaults.
 
-    They are as written where a task is not known here or a setting is of another version.
+    They are as written if a task is not known here or a setting is of another version.
     """
     try:
         kinds = [find_task(str(data.get("task", next(iter(TASKS))))).recipe for data in (one, two)]
@@ -102,13 +102,13 @@ def _settings(one: Values, two: Values) -> list[Values]:
 
 
 def _differing(one: Values, two: Values) -> dict[str, tuple[Any, Any]]:
-    """Both values of each key that differs; None for a key that is missing."""
+    """Return both values of each key that differs; None for a missing key."""
     pairs = {key: (one.get(key), two.get(key)) for key in (*one, *two)}
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _first(one: Mapping[int, float], two: Mapping[int, float]) -> dict[str, Any] | None:
-    """Where a figure first differs, of the steps that both logs hold; NaN equals itself."""
+    """Return where a figure first differs, among the steps in both logs; NaN equals itself."""
     before = None
     for step in sorted(one.keys() & two):
         x, y = one[step], two[step]
@@ -120,7 +120,7 @@ def _first(one: Mapping[int, float], two: Mapping[int, float]) -> dict[str, Any]
 
 
 def _verdict(same: set[int], first: str | None, figures: Values) -> str:
-    """The sentence about the steps; those that are the same end before the first that differs."""
+    """Return the sentence about the steps; equal ones end before the first that differs."""
     if first is None and not same:
         return "No step is in both logs, so no figure can be compared."
     if first is None:
@@ -139,7 +139,7 @@ def _verdict(same: set[int], first: str | None, figures: Values) -> str:
 
 
 def tables_of(found: Mapping[str, Any]) -> Iterator[list[tuple[str, ...]]]:
-    """Yield what differs as tables, each with its head: settings, what is beside them, figures."""
+    """Yield the differences as tables with a header each: settings, their surroundings, figures."""
     for head, differing in (("setting", "settings"), ("beside the settings", "beside")):
         rows = [(key, *map(_shown, both)) for key, both in found[differing].items()]
         yield from [[(head, *found["runs"]), *rows]] if rows else []
@@ -157,7 +157,7 @@ def _both(values: tuple[object, object]) -> str:
 
 
 def _shown(value: object) -> str:
-    """As JSON writes it, with all digits of a number; text as it is, - for None."""
+    """Return a value as JSON writes it, with all digits; text unchanged, - for None."""
     if value is None:
         return "-"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

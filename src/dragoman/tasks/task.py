@@ -35,31 +35,30 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """All that others ask of a task."""
+    """Everything that other rooms need of a task."""
 
     recipe: type[RunRecipe]
     assemble: Callable[[Any, RunFolder, Say, Check], Job[Any]]
-    """Makes the job of a recipe; the check is called before the weights are drawn."""
+    """Builds the job of a recipe; the check is called before the weights are drawn."""
     kind: str
-    """The models that it trains: the `kind` of their config, of an encoder that of its head."""
+    """The models that it trains: the `kind` of their config or, for an encoder, of its head."""
     does: str
-    """What a trained model does, after "a model that", with the command for it."""
+    """What a trained model does, to follow "a model that", with the command for it."""
     use: str
-    """The command that a trained model is for, unless its recipe says; `{folder}` becomes its
-    folder."""
+    """The command for a trained model, unless its recipe has one; `{folder}` is its folder."""
     choose: Callable[[Any, Callable[[Any], Any]], RunRecipe] | None = None
-    """Returns a recipe with sizes that suit its texts, overridden by a function; None where the
+    """Returns a recipe with sizes that suit its texts, overridden by a function; None if the
     defaults hold."""
     load: Callable[[ModelFolder, Arithmetic], Any] | None = None
-    """From a model folder to the object that answers; None where a model answers nothing."""
+    """Returns the object that answers for a model folder; None if a model answers nothing."""
     evaluate: Callable[[ModelFolder, EvaluationData], Report] | None = None
-    """Measures the model in a folder; None where a model answers nothing."""
+    """Measures the model in a folder; None if a model answers nothing."""
     measured_on: tuple[str, ...] = ()
-    """The files of the `EvaluationData` that this needs."""
+    """The files of `EvaluationData` that this needs."""
     may_use: tuple[str, ...] = ()
-    """Those that it takes as well where they are given."""
+    """Those that it also takes, if they are given."""
     as_trained: Callable[[Any], Any] = lambda job: job
-    """The task's job with a validation that takes as long as that of a trained model."""
+    """The task's job, with a validation that takes as long as that of a trained model."""
 
 
 TASKS: Mapping[str, str] = {
@@ -75,7 +74,7 @@ TASKS: Mapping[str, str] = {
 def find_task(name: str) -> Task:
     """Return a task by its name in `TASKS`, or by the name of an imported module with a `TASK`.
 
-    A module of one's own is never imported here: recipes and model folders name tasks, and a file
+    A user's own module is never imported here: recipes and model folders name tasks, and a file
     that could cause an import could run any code.
     """
     module = import_module(TASKS[name]) if name in TASKS else sys.modules.get(name)
@@ -89,14 +88,14 @@ def find_task(name: str) -> Task:
 
 
 def is_imported(name: str) -> bool:
-    """Whether an imported module of this name has a `TASK`."""
+    """Return whether an imported module of this name has a `TASK`."""
     return isinstance(getattr(sys.modules.get(name), "TASK", None), Task)
 
 
 def task_of(config: FolderConfig) -> Task | None:
     """Return the task that a model was trained for; None for an encoder without a head.
 
-    A folder names a task from outside the package; of the others the model tells.
+    A folder names a task from outside the package; for the others, the model determines it.
     """
     if config.task is not None:
         return find_task(config.task)
@@ -106,13 +105,13 @@ def task_of(config: FolderConfig) -> Task | None:
 
 
 def does(config: FolderConfig) -> str:
-    """What a model does, after "a model that"."""
+    """Return what a model does, to follow "a model that"."""
     task = task_of(config)
     return "embeds texts (dragoman embed)" if task is None else task.does
 
 
 def evaluation_of(system: ModelFolder | Path, test: EvaluationData) -> Callable[..., Report]:
-    """Return what measures a model on the files of a test, and on no others.
+    """Return what measures a model on exactly the files of a test.
 
     `system` may be a file of finished translations, which need no source.
     """
@@ -159,13 +158,13 @@ def train(
 ) -> TrainResult:
     """Run a recipe of any task to its end, or resume the unfinished run in its folder.
 
-    As `train.run.run_recipe`, which says what `estimate` is for and what is raised.
+    See `train.run.run_recipe` for `estimate` and for the errors.
     """
     return run_recipe(recipe, find_task(recipe.task).assemble, console=console, estimate=estimate)
 
 
 def described(what: str, config: EncoderOnlyConfig | DecoderOnlyConfig) -> str:
-    """Return layers and widths of a stack, as the model card has them."""
+    """Return the layers and widths of a stack, as on the model card."""
     return (
         f"{what} of {counted(config.num_layers, 'layer')}, d_model {config.d_model}, "
         f"{counted(config.num_heads, 'head')}, d_ff {config.d_ff}, {config.norm_position}-norm, "
@@ -174,7 +173,7 @@ def described(what: str, config: EncoderOnlyConfig | DecoderOnlyConfig) -> str:
 
 
 def measures_table(kind: str, rows: Mapping[str, "Measures"]) -> Iterator[str]:
-    """Yield a line for each kind of label, under a line of headings."""
+    """Yield a line for each kind of label, below a header line."""
     width = max(len(kind), *map(len, rows))
     yield f"{kind:<{width}}  precision  recall     F1   count"
     for name, row in rows.items():

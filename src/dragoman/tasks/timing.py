@@ -14,9 +14,9 @@ def write_to_lengths(
     ends: tuple[int, int],
     beam_size: int = 1,
 ) -> None:
-    """Search as translating does, but to given lengths: `ends` are bos and eos, which none has.
+    """Search as translation does, but to given lengths; `ends` are bos and eos, which none gets.
 
-    To be called in `inference`.
+    Call it in `inference`.
     """
     bos_id, eos_id = ends
     never_ends = [Forbid((eos_id,))]

@@ -1,11 +1,11 @@
-"""Classification: a text in, its label and how sure the model is out.
+"""Classification: from a text to its label, and how sure the model is.
 
     classifier = dragoman.load("runs/sst2")
     classifier.classify("a gorgeous, witty film").label
     classifier.classify(lines)
 
-A text's label does not depend on the texts beside it: in fp32 on a CPU its probabilities are the
-same bit for bit for any batch size and any order.
+A text's label does not depend on the other texts: in fp32 on a CPU, its probabilities are
+bit-for-bit the same for any batch size and order.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,18 +24,18 @@ from dragoman.tasks.lines import Chunk, to_chunks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification(Plain):
-    """What kind of text a text is. `str(classification)` is its label."""
+    """The class of a text. `str(classification)` is its label."""
 
     label: str
-    """The most probable label; none for a text without one, as `flags` say."""
+    """The most probable label; empty for a text without one, as `flags` say."""
     probability: float = 0.0
-    """What the model gives to it."""
+    """Its probability."""
     probabilities: Mapping[str, float] = field(hash=False)
-    """What it gives to each label, the most probable first."""
+    """The probability of each label, the most probable first."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (nothing to classify), "unreadable" (the tokenizer cannot encode
-    the text), "split" (a long text was read in parts, whose probabilities are averaged, each
-    weighing as many tokens as it has)."""
+    the text), "split" (a long text was read in parts, whose probabilities are averaged, weighted by
+    their number of tokens)."""
 
     def __str__(self) -> str:
         return self.label
@@ -59,16 +59,16 @@ class Classifier(EncoderReader[Classification, Tensor]):
     def classify(
         self, text: str | Iterable[str], *, max_batch_tokens: int = TOKENS
     ) -> Classification | list[Classification]:
-        """Classify a text, or any number of them: as many results, in their order.
+        """Classify a text, or any number of them; results are in the same order.
 
-        `max_batch_tokens`, padding included, is a matter of memory and speed alone.
+        `max_batch_tokens`, padding included, affects only memory and speed.
         """
         return self.answers(text, max_batch_tokens)
 
     def courses(
         self, texts: Sequence[str], options: int
     ) -> list[Course[Row, Tensor, Classification]]:
-        """How each text is classified, in batches of so many tokens at most."""
+        """Return how each text is classified, in batches of at most this many tokens."""
         chunks_of = to_chunks(texts, self.tokenizer, self.reading.max_tokens)
         return [self._course(chunks, options) for chunks in chunks_of]
 

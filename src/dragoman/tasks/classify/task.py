@@ -94,7 +94,7 @@ class ClassBatch(TextBatch):
 def class_batches(
     dataset: LabelledDataset, config: BatchConfig, splits: Splits | None = None
 ) -> SequenceBatches[ClassBatch]:
-    """Return the batches of labelled texts; texts over the limit are cut."""
+    """Return the batches of labelled texts; texts over the limit are truncated."""
 
     def examples(texts: Ragged) -> Examples[ClassBatch]:
         texts = texts.cut(config.max_length)
@@ -132,7 +132,7 @@ class ClassifyJob(EncoderJob[ClassifyRecipe, LabelledDataset, ClassBatch]):
     use = "dragoman classify THIS_FOLDER < input.txt"
 
     def measure(self) -> Validation:
-        """Find the loss and the share of texts that get their label."""
+        """Measure the loss and the share of texts that get the right label."""
         loss, correct, chosen = 0.0, 0, set[int]()
         with evaluating(self.model) as device:
             for batch in (batch.to(device) for batch in self.validation):
@@ -153,7 +153,7 @@ def assemble(
 ) -> ClassifyJob:
     """Read the texts, train or load the tokenizer, and build model and batches."""
     data = recipe.data
-    for path in data.files:  # for their errors, before a tokenizer is trained
+    for path in data.files:  # reports their errors before a tokenizer is trained
         deque(read_labelled(path, data.layout), maxlen=0)
     texts = (text for _, _, text in read_labelled(data.training, data.layout))
     tokenizer = begin_tokenizer(recipe, texts, folder, say)

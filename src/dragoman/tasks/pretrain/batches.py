@@ -1,9 +1,9 @@
 r"""Batches for masked language models: some tokens are hidden, and what they were is the target.
 
 Devlin et al. (2019, section 3.1): of each text 15 % of the tokens are chosen, at least one; of the
-chosen 80 % are replaced by the mask token, 10 % by a random piece, and 10 % stay as they are, since
-no mask will be seen later. The choice is drawn anew each epoch (RoBERTa, Liu et al. 2019, section
-4.1). Texts longer than the limit come in parts.
+chosen 80 % are replaced by the mask token, 10 % by a random piece, and 10 % are unchanged, since no
+mask will be seen later. The choice is drawn anew each epoch (RoBERTa, Liu et al. 2019, section
+4.1). Texts longer than the limit are split.
 """
 
 from collections.abc import Iterator
@@ -58,11 +58,11 @@ class Vocabulary:
 
     mask_id: int
     pieces: tuple[int, int]
-    """The smallest id of a piece, and the number of all ids: random pieces are drawn from there."""
+    """The smallest id of a piece, and the number of all ids: the range of random pieces."""
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "Vocabulary":
-        """Those of a tokenizer. Raises InputError when it has no mask token."""
+        """Return the vocabulary of a tokenizer. Raises InputError if it has no mask token."""
         return cls(tokenizer.special_id(MASK), (tokenizer.first_piece, tokenizer.vocab_size))
 
 
@@ -70,16 +70,16 @@ class Vocabulary:
 class MaskedBatch(TextBatch):
     """Padded texts, some of whose tokens are hidden.
 
-    One that came in parts may be in `indices` again.
+    A text that was split may be in `indices` several times.
     """
 
     targets_BL: Tensor
-    """What stood at the chosen places, `NO_TARGET` elsewhere."""
+    """The original ids at the chosen positions, `NO_TARGET` elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedBatches:
-    """Batches of partly hidden texts, those of like length together."""
+    """Batches of partly hidden texts, grouped by similar length."""
 
     dataset: TextDataset
     config: BatchConfig
@@ -96,7 +96,7 @@ class MaskedBatches:
 
     @property
     def _parts(self) -> "SequenceBatches[_Parts]":
-        """Nothing hidden."""
+        """The parts of texts, nothing hidden."""
         return SequenceBatches(
             sequences=self.dataset.texts,
             examples=partial(_in_parts, self.dataset.special, self.config.max_length),
@@ -114,11 +114,11 @@ class MaskedBatches:
         return replace(planned, make=lambda number: self._hide(planned.make(number), key, number))
 
     def fixed(self) -> Iterator[MaskedBatch]:
-        """All texts, each once, always in the same batches with the same tokens hidden."""
+        """Yield all texts, each once, always in the same batches with the same tokens hidden."""
         return (self._hide(parts, 0, number) for number, parts in enumerate(self._parts.fixed()))
 
     def _hide(self, parts: "_Parts", *seed: int) -> MaskedBatch:
-        """Draw what is hidden, in each batch by a generator of its own."""
+        """Draw what is hidden, with a separate generator for each batch."""
         (texts, indices), rng = parts, np.random.default_rng(seed)
         original_BL = framed(texts, self.dataset.special).numpy()
         chosen_BL = _chosen(texts.lengths, self.masking.share, rng)
@@ -133,7 +133,7 @@ class MaskedBatches:
 
 
 def _in_parts(special: SpecialIds, limit: int, texts: Ragged) -> "Examples[_Parts]":
-    """Texts without bos and eos, those over the limit in parts."""
+    """Return texts without bos and eos, those over the limit split."""
     filled = np.nonzero(texts.lengths)[0]
     starts, stops = texts.offsets[filled], texts.offsets[filled + 1]
     starts = starts + (texts.ids[starts] == special.bos_id)
@@ -154,7 +154,7 @@ _Parts = tuple[Ragged, npt.NDArray[np.int64]]
 def _chosen(
     lengths: npt.NDArray[np.int64], share: float, rng: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
-    """Draw the share of each text's places, at least one; shape (B, L) with bos and eos."""
+    """Draw the share of each text's positions, at least one; shape (B, L) with bos and eos."""
     place = np.arange(lengths.max(initial=0) + 2)
     is_text = (place > 0) & (place <= lengths[:, None])
     lots = np.where(is_text, rng.random(is_text.shape), 2.0)
@@ -170,7 +170,7 @@ def _hidden(
     config: MaskConfig,
     rng: np.random.Generator,
 ) -> npt.NDArray[np.int64]:
-    """What replaces each position if it is chosen: mask, random piece or the same."""
+    """Return what replaces each position if it is chosen: mask, random piece or the same."""
     lots_BL = rng.random(original_BL.shape)
     pieces_BL = rng.integers(*vocabulary.pieces, original_BL.shape)
     replaced_BL = np.where(lots_BL < config.masked + config.random, pieces_BL, original_BL)

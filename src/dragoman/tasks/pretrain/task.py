@@ -63,7 +63,7 @@ class UnlabelledFiles(DataFiles):
 
     @property
     def paths(self) -> dict[str, list[Path]]:
-        """The files of each kind. Raises InputError unless every one is there."""
+        """The files of each kind. Raises InputError unless every file is there."""
         kinds = {"texts": self.texts, "labelled": self.labelled, "tagged": self.tagged}
         if not any(kinds.values()):
             raise InputError(
@@ -77,13 +77,13 @@ class UnlabelledFiles(DataFiles):
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """What the model card says of them, a line each."""
+        """What the model card says about them, one line each."""
         names = (*self.texts, *self.labelled, *self.tagged)
         held_out = f"validation: up to {counted(self.hold_out, 'text')} held out"
         return (*(f"`{name}`" for name in names), held_out)
 
     def read(self) -> Iterator[str]:
-        """All texts as the tokenizer sees them, tagged words one by one."""
+        """Yield all texts as the tokenizer sees them, tagged words one by one."""
         paths = self.paths
         yield from DocumentTexts(paths["texts"], self.split)
         for path in paths["labelled"]:
@@ -92,7 +92,7 @@ class UnlabelledFiles(DataFiles):
             yield from chain.from_iterable(s.words for s in read_tagged(path, self.tagged_layout))
 
     def load(self, tokenizer: Tokenizer) -> TextDataset:
-        """All texts as ids."""
+        """Return all texts as ids."""
         paths, parts = self.paths, list[TextDataset]()
         if texts := paths["texts"]:
             parts.append(prepare_documents(texts, self.split, tokenizer, self.cache_folder)[0])
@@ -125,7 +125,7 @@ class MaskedRecipe(EncoderRecipe):
 
     @property
     def metric(self) -> str:
-        """What the best model is chosen by."""
+        """The metric that chooses the best model."""
         return self.train.metric or "loss"
 
     def check(self) -> None:
@@ -146,8 +146,8 @@ class MaskedRecipe(EncoderRecipe):
 
     @staticmethod
     def loss(model: EncoderOnly, batch: MaskedBatch, smoothing: float) -> Tensor:
-        """Sum the cross-entropy of what was hidden; the output layer runs there alone."""
-        if not torch.is_grad_enabled():  # a validation, which counts the right guesses too
+        """Sum the cross-entropy of the hidden tokens; the output layer runs only there."""
+        if not torch.is_grad_enabled():  # a validation, which also counts the right guesses
             return masked_guesses(model, batch.ids_BL, batch.targets_BL)[0]
         return masked_loss(model, batch.ids_BL, batch.targets_BL, smoothing)
 
@@ -176,7 +176,7 @@ class MaskedJob(EncoderJob[MaskedRecipe, TextDataset, MaskedBatch]):
     use = "dragoman train RECIPE --from THIS_FOLDER --out DIR"
 
     def measure(self) -> Validation:
-        """Find the loss and the share of hidden tokens that are guessed."""
+        """Measure the loss and the share of hidden tokens that are guessed."""
         loss, correct = 0.0, 0
         with evaluating(self.model) as device:
             for batch in (batch.to(device) for batch in self.validation):

@@ -1,8 +1,8 @@
 """Batches of tagged sentences.
 
-The first piece of a word carries its tag, the other pieces carry none (Devlin et al. 2019,
-section 5.3). A word without pieces is not predicted. A sentence over the limit is parted between
-words, so that every other word is.
+The first piece of a word carries its tag, the other pieces carry none (Devlin et al. 2019, section
+5.3). A word without pieces is not predicted. A sentence over the limit is split between words, so
+that every other word is predicted.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from dragoman.data.tagged import TaggedDataset
 from dragoman.tasks.encoders import TextBatch
 
 NO_TAG = -1
-"""Stands in `tags_BL` where nothing is to be predicted."""
+"""The value in `tags_BL` where nothing is to be predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +35,12 @@ class TagBatch(TextBatch):
     tags_BL: Tensor
     """The number of the tag at the first piece of each word, `NO_TAG` elsewhere."""
     words_BLF: Tensor | None = None
-    """What each word looks like, at its first piece; zeros elsewhere."""
+    """The features of each word, at its first piece; zeros elsewhere."""
     words: npt.NDArray[np.int64]
-    """The number in the dataset of each word, in the order of `tags_BL[tags_BL >= 0]`."""
+    """The number of each word in the dataset, in the order of `tags_BL[tags_BL >= 0]`."""
 
     def reading(self, ids_BL: Tensor) -> Self:
-        """The same with other ids; nothing tells what a word looks like whose piece is hidden."""
+        """Return the batch with other ids; a word whose piece is hidden loses its features."""
         words_BLF = self.words_BLF
         if words_BLF is not None:
             words_BLF = words_BLF.masked_fill((ids_BL != self.ids_BL)[..., None], 0)
@@ -50,9 +50,9 @@ class TagBatch(TextBatch):
 def tag_batches(
     dataset: TaggedDataset, config: BatchConfig, splits: Splits | None = None
 ) -> SequenceBatches[TagBatch]:
-    """Return the batches of tagged sentences; those over the limit come in parts.
+    """Return the batches of tagged sentences; those over the limit are split.
 
-    Subword sampling takes words apart but leaves each its tag.
+    Subword sampling splits words but leaves each its tag.
     """
     return SequenceBatches(
         sequences=dataset.pieces,
@@ -66,7 +66,7 @@ def tag_batches(
 def features_at(
     first_BL: Tensor, features: Sequence[Sequence[int]] | npt.NDArray[np.int64]
 ) -> Tensor | None:
-    """Return the features of words at their first pieces; None where they have none."""
+    """Return the features of words at their first pieces; None if they have none."""
     features_MF = torch.as_tensor(features, dtype=torch.int64)
     if not features_MF.numel():
         return None
@@ -76,7 +76,7 @@ def features_at(
 
 
 def _parts(dataset: TaggedDataset, limit: int, pieces: Ragged) -> Examples[TagBatch]:
-    """Sentences, their words perhaps sampled; those over the limit in parts."""
+    """Return sentences, their words perhaps sampled; those over the limit are split."""
     pieces = pieces.cut(limit)
     has_pieces = pieces.lengths > 0
     tags_of = np.full(len(pieces.ids), NO_TAG, dtype=np.int64)  # of each piece
@@ -109,9 +109,9 @@ def _parts(dataset: TaggedDataset, limit: int, pieces: Ragged) -> Examples[TagBa
 def _bounds(
     pieces: npt.NDArray[np.int64], sentences: npt.NDArray[np.int64], limit: int
 ) -> npt.NDArray[np.int64]:
-    """Where sentences and parts of them begin, in words, so that no part is over the limit.
+    """Return where sentences and parts of them begin, in words, so that each fits the limit.
 
-    `pieces` are the bounds of words in pieces, no word alone being over the limit.
+    `pieces` are the bounds of words in pieces; no single word is over the limit.
     """
     (longer,) = np.nonzero(np.diff(pieces[sentences]) > limit)
     cuts: list[int] = []

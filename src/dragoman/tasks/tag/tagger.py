@@ -1,15 +1,15 @@
-"""Tagging: a text in, the tags of its words and the spans that they form out.
+"""Tagging: from a text to the tags of its words and the spans that they form.
 
     tagger = dragoman.load("runs/conll2003")
     tagger.tag("Anna Moser lives in Basel.").spans
     tagger.tag(lines)
     tagger.tag_words([["Anna", "Moser", "lives", "in", "Basel", "."]])
 
-A word is what white space and punctuation part, in Chinese and Japanese each character; or, if the
-model was trained so, any character. Of all rows of tags, the most probable that forms spans is
+A word is what white space and punctuation separate, in Chinese and Japanese each character; or, if
+the model was trained so, any character. The most probable sequence of tags that forms spans is
 chosen; a published tagger gives each word its most probable tag, and I- may begin a span. The tags
-of a text do not depend on the texts beside it: in fp32 on a CPU they and their probabilities are
-the same bit for bit for any batch size and any order.
+of a text do not depend on the other texts: in fp32 on a CPU, tags and probabilities are bit-for-bit
+the same for any batch size and order.
 """
 
 import re
@@ -36,7 +36,7 @@ from dragoman.tasks.lines import encode_each, is_blank, several
 from dragoman.tasks.tag.batches import features_at
 
 GAPS: Mapping[Words, str] = {"spaced": " ", "characters": ""}
-"""What joins words to a text."""
+"""What joins words into a text."""
 
 _UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
@@ -61,7 +61,7 @@ class Word:
 
 
 def split_words(text: str, words: Words) -> list[Word]:
-    """The words of a text, in order; white space is in none."""
+    """Return the words of a text, in order; none contains white space."""
     return [Word(m.group(), m.start(), m.end()) for m in _PATTERNS[words].finditer(text)]
 
 
@@ -71,12 +71,12 @@ class TaggedWord(Word):
 
     tag: str
     probability: float
-    """What the model gives to this tag; 0 for a word that the tokenizer drops, which has "O"."""
+    """The probability of this tag; 0 for a word that the tokenizer drops, which has "O"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedSpan:
-    """Words that are one thing, which is `text[start:end]` of their text."""
+    """A span of words, which is `text[start:end]` of its text."""
 
     label: str
     text: str
@@ -93,15 +93,15 @@ class Tagging(Plain):
     """The words of a text with their tags."""
 
     text: str
-    """The text; words that were given as such, joined."""
+    """The text; given words are joined."""
     words: tuple[TaggedWord, ...]
     """All words, in order."""
     spans: tuple[TaggedSpan, ...]
-    """What they form, in order; none where tags are of single words."""
+    """The spans that they form, in order; none if tags are of single words."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (no word with a piece), "unreadable" (the tokenizer cannot encode
-    the text, whose words are all O), "max_length" (the model read a part of a word longer than its
-    limit), "split" (a long text was read in parts)."""
+    the text, whose words are all O), "max_length" (the model read only a part of a word longer than
+    its limit), "split" (a long text was read in parts)."""
 
 
 Chosen = list[tuple[int, float]]
@@ -109,7 +109,7 @@ Chosen = list[tuple[int, float]]
 
 
 def check_words(sentences: Iterable[Any], before: int) -> None:
-    """Raise an error for a sentence with an empty word, or with what is no str."""
+    """Raise an error for a sentence with an empty word, or with anything that is not a str."""
     for number, words in enumerate(sentences, start=before + 1):
         if not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
             raise TypeError(
@@ -135,16 +135,16 @@ class Tagger(EncoderReader[Tagging, Chosen]):
     def tag(
         self, text: str | Iterable[str], *, max_batch_tokens: int = TOKENS
     ) -> Tagging | list[Tagging]:
-        """Tag the words of a text, or of any number of them: as many results, in their order.
+        """Tag the words of a text, or of any number of them; results are in the same order.
 
-        `max_batch_tokens`, padding included, is a matter of memory and speed alone.
+        `max_batch_tokens`, padding included, affects only memory and speed.
         """
         return self.answers(text, max_batch_tokens)
 
     def tag_words(
         self, sentences: Iterable[Sequence[str]], *, max_batch_tokens: int = TOKENS
     ) -> list[Tagging]:
-        """Tag words that are parted already. Raises InputError where one is empty."""
+        """Tag words that are already split. Raises InputError if one is empty."""
         given = [*several(sentences)]
         check_words(given, 0)
         return [*self._submit_words(given, max_batch_tokens).in_order()]
@@ -156,7 +156,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         max_batch_tokens: int = TOKENS,
         window: int = 4096,
     ) -> Iterator[Tagging]:
-        """Tag words that are parted already without end."""
+        """Tag an endless stream of sentences whose words are already split."""
         yield from in_windows(
             sentences,
             lambda taken: self._submit_words(taken, max_batch_tokens),
@@ -167,7 +167,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
     # ------------------------------------------------------------ words to tags
 
     def courses(self, texts: Sequence[str], options: int) -> list[Course[Row, Chosen, Tagging]]:
-        """How the words of each text are tagged, in batches of so many tokens at most."""
+        """Return how the words of each text are tagged, in batches of at most this many tokens."""
         words = [[] if is_blank(one) else split_words(one, self.reading.words) for one in texts]
         return self._courses(texts, words, options)
 
@@ -199,7 +199,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         encoded: tuple[list[int], list[int | None]] | None,
         budget: int,
     ) -> Course[Row, Chosen, Tagging]:
-        """Tag the words of a text, given its ids and where in them each word begins."""
+        """Tag the words of a text, given its ids and where each word begins in them."""
         rows = _rows(*encoded, self.features_of(words), self.reading.max_tokens) if encoded else []
         found = yield read(rows, budget)
         ids, starts = encoded or ([], [None] * len(words))
@@ -235,7 +235,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         ]
 
     def features_of(self, words: Sequence[Word]) -> list[tuple[int, ...]]:
-        """Return what each word looks like, as the model takes it; nothing if it takes none."""
+        """Return the features of each word, as the model takes them; nothing if it takes none."""
         table = self._model.words
         rows = 0 if table is None else len(table.weight)
         return [word_features(word.text, rows) if rows else () for word in words]
@@ -243,7 +243,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
     def _tagged(
         self, words: list[Word], starts: list[int | None], chosen: Iterator[tuple[int, float]]
     ) -> Iterator[TaggedWord]:
-        """The words with their tags; those that begin in one piece share its tag, in one span."""
+        """Yield the words with their tags; words that begin in one piece share a tag and span."""
         before, tag, probability = -1, OUTSIDE, 0.0
         for word, start in zip(words, starts, strict=True):
             if start is None:
@@ -260,9 +260,9 @@ class Tagger(EncoderReader[Tagging, Chosen]):
 def _rows(
     ids: list[int], starts: list[int | None], features: Sequence[tuple[int, ...]], limit: int
 ) -> list[Row]:
-    """Part a text between words; what is longer than `limit` from word to word is cut.
+    """Split a text between words into rows; a word longer than `limit` is truncated.
 
-    Of words that begin in one piece the first one's features count.
+    If words begin in the same piece, the features of the first one count.
     """
     first = {s: f for s, f in zip(starts[::-1], features[::-1], strict=True) if s is not None}
     begins = sorted(first)
@@ -280,7 +280,7 @@ def _rows(
 
 
 def _spans(text: str, words: Sequence[TaggedWord]) -> Iterator[TaggedSpan]:
-    """The spans that the tags form; a span may continue in the next part."""
+    """Yield the spans that the tags form; a span may continue in the next part."""
     for span in find_spans([word.tag for word in words])[0]:
         own = words[span.start : span.stop]
         yield TaggedSpan(

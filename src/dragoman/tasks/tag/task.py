@@ -48,7 +48,7 @@ class TaggedFiles(TrainingFiles):
     """Columns or keys of the files."""
 
     def words(self) -> Iterator[str]:
-        """Each word of the training file as our own tokenizers encode it: alone."""
+        """Yield each word of the training file as our own tokenizers encode it: alone."""
         return (w for s in read_tagged(self.training, self.layout) for w in s.words)
 
 
@@ -110,7 +110,7 @@ class TagJob(EncoderJob[TagRecipe, TaggedDataset, TagBatch]):
     use = "dragoman tag THIS_FOLDER < input.txt"
 
     def measure(self) -> Validation:
-        """Find the loss, and how many spans are found with tags that form spans."""
+        """Measure the loss, and how many spans are found by the best tags that form spans."""
         loss, predicted = 0.0, np.zeros_like(self.held.tags)
         with evaluating(self.model) as device:
             for batch in self.validation:
@@ -127,7 +127,7 @@ class TagJob(EncoderJob[TagRecipe, TaggedDataset, TagBatch]):
 def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unchecked) -> TagJob:
     """Read the sentences, train or load the tokenizer, and build model and batches."""
     data = recipe.data
-    for path in data.files:  # for their errors, before a tokenizer is trained
+    for path in data.files:  # reports their errors before a tokenizer is trained
         deque(read_tagged(path, data.layout), maxlen=0)
     tokenizer = begin_tokenizer(recipe, data.words(), folder, say)
 
