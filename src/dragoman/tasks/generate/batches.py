@@ -2,11 +2,11 @@ r"""Batches for language models: the stream of ids in windows, or whole document
 
     stream      rows of `length` ids, cut from the stream wherever a row ends; the documents of a
                 row see each other
-    documents   one row of `rows * length` ids, filled with whole documents, which do not see each
-                other: their lengths say where one ends (Krell et al. 2021 pack so)
+    documents   one row of `rows * length` ids, filled with whole documents that do not see each
+                other: their lengths say where each ends (Krell et al. 2021 pack this way)
 
-The target of a position is the next id; in dialogues, where that is part of an answer. In the
-validation each is predicted once, with at least `length - stride` ids before it (where there are so
+The target of a position is the next id; in dialogues, only if it is part of an answer. In
+validation, each is predicted once, with at least `length - stride` ids before it (if there are so
 many): windows advance by `stride` and only their last `stride` predictions count.
 """
 
@@ -32,7 +32,7 @@ Places = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.integer]
 
 ADDED = 3
-"""Inputs that a rearranged document has beyond its own ids."""
+"""Inputs that a rearranged document has in addition to its own ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +82,12 @@ class LanguageBatch(Batch):
     targets_BL: Tensor
     """The next id at each position, or `NO_TARGET`."""
     document_lengths: tuple[int, ...] | None
-    """The lengths of the packed documents, which fill the one row, padding as the last ones, none
-    longer than a document may be; or None."""
+    """The lengths of the packed documents, which fill the one row, with padding as the last ones,
+    none longer than a document may be; or None."""
 
     @property
     def shape(self) -> Shape:
-        """How large it is."""
+        """The size of the batch."""
         rows, length = self.inputs_BL.shape
         return Shape(rows=rows, length=length, documents=self.document_lengths)
 
@@ -96,10 +96,10 @@ class LanguageBatch(Batch):
 class PackedBatches:
     """Batches of text.
 
-    `stream`: an epoch passes over the text once, from a place drawn anew, in windows in random
-    order; what is left over at both ends is less than a window. `documents`: an epoch holds each
-    document once, in random order; one over `length` comes in parts. The whole text is sampled
-    before an epoch, which keeps it in memory.
+    `stream`: an epoch passes over the text once, from a newly drawn place, in windows in random
+    order; what is left over at both ends is less than a window. `documents`: an epoch contains each
+    document once, in random order; one over `length` is split. The whole text is sampled before an
+    epoch, which keeps it in memory.
     """
 
     dataset: DocumentDataset
@@ -107,7 +107,7 @@ class PackedBatches:
     splits: Splits | None = None
     """Needed for subword sampling only."""
     middle: Middle | None = None
-    """Needed where the middle of documents is learned last."""
+    """Needed if the middle of documents is learned last."""
 
     @property
     def fingerprint(self) -> str:
@@ -132,7 +132,7 @@ class PackedBatches:
             documents = self.middle.rearranged(documents, length - ADDED, share, rng)
         dataset = replace(self.dataset, texts=documents)
         if self.config.packing == "stream":
-            last = len(documents.ids) - 1  # which is a target only
+            last = len(documents.ids) - 1  # which is only a target
             first = rng.integers(min(length, last - length + 1))
             ends = np.arange(first + length, last + 1, length)
             lengths = np.full(len(ends), length)
@@ -143,10 +143,11 @@ class PackedBatches:
         return self._epoch(dataset, ends - lengths, lengths, lengths)
 
     def fixed(self) -> Iterator[LanguageBatch]:
-        """The whole text, each id but the first of a sequence predicted once, always the same way.
+        """Yield the whole text, always the same way, each id predicted once.
 
-        A sequence is the text, or with packed documents each of them. Divide the sum of the losses
-        by `dataset.num_chars` for a figure per character.
+        The first id of a sequence is not predicted; a sequence is the text or, with packed
+        documents, each of them. For a figure per character, divide the sum of the losses by
+        `dataset.num_chars`.
         """
         sequences = self.dataset.texts
         if self.config.packing == "stream":
@@ -158,13 +159,13 @@ class PackedBatches:
     def _epoch(
         self, dataset: DocumentDataset, starts: Places, lengths: Places, fresh: Places
     ) -> Epoch[LanguageBatch]:
-        """Windows in batches, in their order: the last `fresh[i]` targets of i count."""
+        """Batch windows in their order: the last `fresh[i]` targets of window i count."""
         length, rows = self.config.length, self.config.rows
         packed, room, total = self.config.packing == "documents", rows * length, int(lengths.sum())
         bounds = np.append(np.arange(0, len(starts), rows), len(starts))
         if packed:
             bounds = _filled(lengths, room)
-        if len(bounds) <= 2:  # packed documents fill the same room in all batches, a lone one less
+        if len(bounds) <= 2:  # packed documents fill the same room in all batches, one alone less
             room = total
         count = len(bounds) - 1
         answered = in_answers(dataset.texts.ids, dataset.roles) if dataset.roles else None
@@ -198,9 +199,9 @@ class PackedBatches:
 
 
 def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Places, Places]:
-    """Windows over each sequence: its first id, where the window ends, what is new in it.
+    """Return windows over each sequence: the first id, the window's end, and how much is new.
 
-    Places are those of inputs, of which a sequence has one less than ids.
+    Positions are those of inputs, of which a sequence has one less than ids.
     """
     of, before, after = windows_over(sequences.lengths - 1, length, step)
     firsts = sequences.offsets[of]
@@ -214,9 +215,10 @@ def _targets(
     starts: Places,
     fresh: Places,
 ) -> Ragged:
-    """The ids after the inputs, but for those that others predict, are no answer or begin a text.
+    """Return the ids after the inputs, except those that do not count.
 
-    Where one token begins and ends texts (GPT-2), only the last of a text counts.
+    Those are ids that other windows predict, that belong to no answer, or that begin a text. If one
+    token begins and ends texts (GPT-2), only the last of a text counts.
     """
     texts, lengths = dataset.texts, inputs.lengths
     within = np.arange(len(inputs.ids)) - np.repeat(inputs.offsets[:-1], lengths)
@@ -231,7 +233,7 @@ def _targets(
 
 
 def _filled(lengths: Places, room: int) -> Places:
-    """Where batches begin that take the windows in order, each as many as it has room for."""
+    """Return where batches begin, if each takes as many of the windows, in order, as fit `room`."""
     ends = np.cumsum(lengths)
     bounds = [0]
     while bounds[-1] < len(ends):

@@ -10,9 +10,9 @@ dialogue and :math:`m_t = 1` where :math:`x_t` is a piece of an answer or the eo
 
 .. math:: -\frac{\sum_t m_t \log p(x_t \mid x_1 \dots x_{t-1})}{\sum_t m_t}
 
-A text never holds a role: special tokens are not looked for in it.
+A text never contains a role: it is not searched for special tokens.
 
-A model of Hugging Face has a chat template of its own (`dialogue_of`).
+A Hugging Face model has its own chat template (`dialogue_of`).
 """
 
 from bisect import bisect_left
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 
 def in_answers(ids: npt.NDArray[np.integer], roles: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Tell which ids of a stream of dialogues the loss counts: those of answers, their eos too.
+    """Mark the ids in a stream of dialogues that the loss counts: those of answers, eos included.
 
-    `roles` are the ids of user and assistant. A bos after an answer counts as a part of it.
+    `roles` are the ids of user and assistant. A bos after an answer counts as part of it.
     """
     is_role = np.isin(ids, roles)
     last = np.maximum.accumulate(np.where(is_role, np.arange(len(ids)), 0))
@@ -50,9 +50,9 @@ def in_answers(ids: npt.NDArray[np.integer], roles: tuple[int, int]) -> npt.NDAr
 
 
 class DialogueCodec(PromptCodec):
-    """The template at work: dialogues to ids. A line is a turn, and roles take turns.
+    """The codec of the template: dialogues to ids. Each line is a turn, and roles alternate.
 
-    Of a dialogue to learn from, the first turn is the user's; of a prompt, the last.
+    In a dialogue to learn from, the first turn is the user's; in a prompt, the last.
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate) -> None:
@@ -67,36 +67,36 @@ class DialogueCodec(PromptCodec):
         return f"{self._tokenizer.content_hash} turns {self.roles}"
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of dialogues to learn from, without bos and the last eos."""
+        """Return the ids of dialogues to learn from, without bos and the last eos."""
         return [list(chain(*turns))[:-1] for turns in self._turns(texts, first=0)]
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return nothing for nothing: a dialogue is never encoded in parts."""
+        """Return an empty list for an empty one: a dialogue is never encoded in parts."""
         assert not texts  # noqa: S101
         return []
 
     def encode(
         self, prompts: Sequence[str], room: tuple[int, int] | None = None
     ) -> list[list[int]]:
-        """The ids of prompts; of more than `room` the oldest turns are left out, whole.
+        """Return the ids of prompts; if they exceed `room`, the oldest turns are left out, whole.
 
-        What is left begins with a turn of the user's. Raises InputError where the last turn alone
-        is longer than it may be (`Decoding.prompt_room`).
+        The rest begins with a turn of the user's. Raises InputError if the last turn alone is too
+        long (`Decoding.prompt_room`).
         """
         dialogues = zip(prompts, self._turns(prompts, first=None), strict=True)
         return [self._cut(prompt, turns, room) for prompt, turns in dialogues]
 
     def encode_turns(self, turns: Sequence[str], room: tuple[int, int] | None) -> list[int]:
-        """The same for the turns of one prompt, whose line breaks become spaces."""
+        """Encode the turns of one prompt, in which line breaks become spaces."""
         prompt = "\n".join(" ".join(turn.splitlines()) for turn in turns)
         return self.encode([prompt], room)[0]
 
     def begins_text(self, prompt: str) -> bool:  # noqa: ARG002 (whatever was asked)
-        """Whether the continuation begins a text: an answer always does."""
+        """Return whether the continuation begins a text: an answer always does."""
         return True
 
     def _turns(self, texts: Sequence[str], first: int | None) -> list[list[list[int]]]:
-        """Role, pieces and eos of each turn of each text; `first` None counts from the end."""
+        """Return role, pieces and eos of each turn of each text; `first` None: from the end."""
         dialogues = [text.split("\n") for text in texts]
         pieces = iter(self._tokenizer.encode_batch([*chain(*dialogues)]))
         found = []
@@ -121,10 +121,10 @@ class DialogueCodec(PromptCodec):
 def _fitting(
     count: int, encode: Callable[[int], list[int]], last: str, room: tuple[int, int] | None
 ) -> list[int]:
-    """The ids of `count` exchanges, or of fewer that `room` holds.
+    """Return the ids of `count` exchanges, or of as many as fit `room`.
 
-    `encode` returns them without so many of the oldest. Raises InputError where the `last` turn
-    alone is longer.
+    `encode` returns them without the given number of oldest ones. Raises InputError if the `last`
+    turn alone is too long.
     """
     ids = encode(0)
     if room is None or len(ids) <= room[0]:
@@ -144,7 +144,7 @@ def _encode_published(
     turns: Sequence[str],
     room: tuple[int, int] | None,
 ) -> list[int]:
-    """The same by the template of a publisher; raises InputError where it refuses the messages."""
+    """Encode turns by a publisher's template; raises InputError if it rejects the messages."""
 
     def encode(left_out: int) -> list[int]:
         said = enumerate(turns[2 * left_out :])
@@ -157,16 +157,16 @@ def _encode_published(
 def dialogue_of(
     tokenizer: Tokenizer, learned: DialogueCodec | None, system: str | None
 ) -> Callable[[Sequence[str], tuple[int, int] | None], list[int]]:
-    """How a model's turns become ids: as it `learned` them, else by the folder's chat template.
+    """Return what turns a model's turns into ids: what it `learned`, or the folder's chat template.
 
-    Of more than there is room for the oldest exchanges are left out. Raises InputError where there
-    is neither, and for a system prompt where none was learned.
+    If there is not enough room, the oldest exchanges are left out. Raises InputError if there is
+    neither, and for a system prompt if none was learned.
     """
     if learned is not None:
         if system is not None:
             raise InputError("The model learned dialogues without system prompts; leave it out.")
         return learned.encode_turns
-    from dragoman.folder.tokenizers.template import PublishedTemplate  # and Jinja, for it alone
+    from dragoman.folder.tokenizers.template import PublishedTemplate  # and Jinja, only for it
 
     template = PublishedTemplate.of(tokenizer)
     if template is None:
@@ -176,7 +176,7 @@ def dialogue_of(
 
 
 def converses(folder: ModelFolder) -> bool:
-    """Whether a decoder answers turns, as far as its folder says; see `dialogue_of`."""
+    """Return whether a decoder answers turns, as far as its folder says; see `dialogue_of`."""
     config = folder.config
     if config.published is None:
         return config.generation is not None and config.generation.chat is not None
@@ -184,26 +184,26 @@ def converses(folder: ModelFolder) -> bool:
 
     try:
         return find_template(TokenizerFolder.of(folder.origin, folder.hf, RULES)) is not None
-    except InputError:  # which whoever asks it is told
+    except InputError:  # reported to whoever chats with it
         return False
 
 
 class Chat:
-    """A conversation: it keeps what was said.
+    """A conversation, which keeps what was said.
 
-    The model is shown as many of the last turns as its context holds beside an answer. `answer`
+    The model sees as many of the last turns as its context holds together with an answer. `answer`
     yields the answer to turns, of which the last is the user's.
     """
 
     def __init__(self, answer: Callable[[Sequence[str]], Iterator[str]]) -> None:
         self._answer = answer
         self.turns: list[str] = []
-        """What user and model have said in turn."""
+        """What user and model have said, alternating."""
 
     def stream(self, text: str) -> Iterator[str]:
-        """Say something, and yield the answer while it grows.
+        """Say something, and yield the answer as it grows.
 
-        Both count as said when the answer is complete.
+        Both are recorded when the answer is complete.
         """
         turns, answer = [*self.turns, text], ""
         for piece in self._answer(turns):
@@ -221,7 +221,7 @@ class Chat:
 
 
 def last_answers(path: Path) -> tuple[list[str], list[str]]:
-    """The last answer of each dialogue of a file, and before it the prompt that asks for it."""
+    """Return the prompts for the last answer of each dialogue in a file, and these answers."""
     dialogues = (part.text.split("\n") for part in read_documents([path], "blank-line"))
     ended = [turns[: len(turns) // 2 * 2] for turns in dialogues if len(turns) > 1]
     return ["\n".join(turns[:-1]) for turns in ended], [turns[-1] for turns in ended]

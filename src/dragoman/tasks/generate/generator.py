@@ -1,4 +1,4 @@
-"""Generation: a prompt in, its continuation out.
+"""Generation: from a prompt to its continuation.
 
     generator = dragoman.load("runs/shakespeare")
     generator.generate("ROMEO:").text
@@ -6,8 +6,8 @@
         print(piece, end="")
 
 Prompts of equal length share a batch, so there is no padding, and a sampled text's random numbers
-follow from the seed and the prompt's place: a text does not depend on the prompts beside it (in
-fp32 on a CPU bit for bit).
+follow from the seed and the prompt's place: a text does not depend on the other prompts (in fp32 on
+a CPU, bit for bit).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,9 +41,9 @@ from dragoman.text.tokenizer import Tokenizer
 class Generator(Answering[Decoding, Generation]):
     """A decoder-only model and its tokenizer, to continue texts.
 
-    On a CPU it decodes with the weights that the model had when this was made: whoever trains makes
-    another one. The model may be in training, in another thread too (its mode never changes), and
-    on any device, where it stays. `options` are what a call uses unless told otherwise.
+    On a CPU, it decodes with the weights that the model had when this was created: create another
+    one after training. The model may be in training, in another thread too (its mode never
+    changes), and on any device, where it stays. `options` are the defaults of a call.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Generator(Answering[Decoding, Generation]):
             ]
         self.options = merged(*layers, GENERATING)
         self.never = (*sorted(never), *unused)
-        """The ids that are never written: special tokens, and ids without a piece."""
+        """The ids that are never generated: special tokens, and ids without a piece."""
         ends = (published and published.ends) or (tokenizer.eos_id,)
         self._ids = IdGenerator(held, tokenizer, ends, self.never, precision, self.options.context)
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
-        """Make one of a folder that was read. Raises InputError unless its model generates."""
+        """Create one from an open folder. Raises InputError unless its model generates."""
         return cls(
             Held.read(folder, DecoderOnly, precision),
             folder.tgt_tokenizer,
@@ -96,12 +96,12 @@ class Generator(Answering[Decoding, Generation]):
 
     @property
     def model(self) -> DecoderOnly:
-        """What predicts the next token."""
+        """Predicts the next token."""
         return self._held.whole()
 
     @property
     def scheduler(self) -> Scheduler[Any, Any]:
-        """What computes the texts of all callers."""
+        """Computes the texts of all callers."""
         return self._ids.scheduler
 
     @property
@@ -111,7 +111,7 @@ class Generator(Answering[Decoding, Generation]):
 
     @property
     def context(self) -> int | None:
-        """How many tokens the model sees at once; None where nothing bounds them."""
+        """How many tokens the model sees at once; None if nothing limits them."""
         return self._ids.context(self.options)
 
     # ------------------------------------------------------------ text to text
@@ -150,10 +150,10 @@ class Generator(Answering[Decoding, Generation]):
         stop: Sequence[str] | None = None,
         options: Decoding | None = None,
     ) -> Generation | list[Generation]:
-        """Continue a prompt, or any number of them: as many results, in their order.
+        """Continue a prompt, or any number of them; results are in the same order.
 
-        What is given by name goes before `options`, and these before `self.options`. Texts are
-        others in each call unless a `seed` is given, or nothing is sampled.
+        Arguments by name take precedence over `options`, and these over `self.options`. Each call
+        returns different texts unless a `seed` is given, or nothing is sampled.
         """
         given = {
             "max_tokens": max_tokens,
@@ -166,7 +166,7 @@ class Generator(Answering[Decoding, Generation]):
         return found[0] if isinstance(prompts, str) else found
 
     def submit(self, texts: Iterable[str], options: Decoding | None = None) -> Request[Generation]:
-        """Ask for the answers to texts: they come as they are finished, and can be withdrawn."""
+        """Request the answers to texts: they arrive as they are finished, and can be withdrawn."""
         return super().submit(texts, self._chosen(options))
 
     def each(
@@ -181,7 +181,7 @@ class Generator(Answering[Decoding, Generation]):
         yield from in_windows(prompts, submit, window)
 
     def stream(self, prompt: str, options: Decoding | None = None) -> Iterator[str]:
-        """Yield the text of `generate` while it grows: whole characters, none ever taken back."""
+        """Yield the text of `generate` as it grows: whole characters, never taken back."""
         options = self._chosen(options)
         yield from self._stream(self._prompt(prompt, self.encode(prompt, options)), options)
 
@@ -189,7 +189,7 @@ class Generator(Answering[Decoding, Generation]):
         growing = self.growing(options, begins_text=prompt.begins_text)
         steps = self._ids.steps([prompt], strategy_of(options, (0,)), options)
         while not growing.stopped:
-            with self._ids.inference():  # and what is done with a piece outside
+            with self._ids.inference():  # the caller's use of a piece is outside
                 step = next(steps, None)
             if step is None:
                 break
@@ -200,15 +200,15 @@ class Generator(Answering[Decoding, Generation]):
             yield piece
 
     def growing(self, options: Decoding, *, begins_text: bool) -> TextStream:
-        """Return what makes the text of a continuation of its tokens, as they come."""
+        """Return what turns the tokens of a continuation into text, as they come."""
         return TextStream(self.tokenizer, options.stop, begins_text=begins_text)
 
     def begins_text(self, prompt: str) -> bool:
-        """Whether the continuation of a prompt begins a text."""
+        """Return whether the continuation of a prompt begins a text."""
         return self._codec.begins_text(prompt)
 
     def chat(self, options: Decoding | None = None, *, system: str | None = None) -> Chat:
-        """Begin a conversation; `system` is a system prompt, for chat templates of Hugging Face.
+        """Start a conversation; `system` is a system prompt, for chat templates of Hugging Face.
 
         Raises InputError for a model without a chat template.
         """
@@ -222,10 +222,10 @@ class Generator(Answering[Decoding, Generation]):
         return Chat(answer)
 
     def fill(self, prefix: str, suffix: str, options: Decoding | None = None) -> Generation:
-        """Generate the text between two others: a model that learned with the middle last.
+        """Generate the text between two others, by a model that learned with the middle last.
 
-        Raises InputError for one that did not (its tokenizer lacks the tokens that mark the
-        parts), and where the two leave no room in what the model sees at once.
+        Raises InputError for one that did not (its tokenizer lacks the tokens that mark the parts),
+        and if the two leave no room in what the model sees at once.
         """
         options = self._chosen(options)
         (suffix_ids,) = self.tokenizer.encode_rest(as_texts([suffix]))
@@ -241,9 +241,9 @@ class Generator(Answering[Decoding, Generation]):
         return found
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
-        """What the model thinks of given texts: pairs of a prompt and its continuation.
+        """Score given texts: pairs of a prompt and its continuation.
 
-        The same probabilities as in generating: what is never written has none. Each pair is
+        The probabilities are those of generation: what is never generated has none. Each pair is
         seen as a whole, and the end of a text is not scored.
         """
         encoded = self._codec.encode_pairs(as_pairs(pairs))
@@ -251,7 +251,7 @@ class Generator(Answering[Decoding, Generation]):
             return score_each(encoded, lambda read: [self._score(*pair) for pair in read], least=1)
 
     def encode(self, prompt: str, options: Decoding | None = None) -> list[int]:
-        """The ids that the model reads of a prompt. Raises InputError if there are none."""
+        """Return the ids that the model reads for a prompt. Raises InputError if there are none."""
         (ids,) = self._codec.encode(as_texts([prompt]), self._room(options or self.options))
         if not ids:
             raise InputError("An empty prompt has nothing to continue; give some text.")
@@ -277,10 +277,10 @@ class Generator(Answering[Decoding, Generation]):
         numbers: Iterable[int] | None = None,
         see: See | None = None,
     ) -> list[Course[Prompt, Hypothesis, Generation]]:
-        """How each prompt is continued, given all options.
+        """Return how each prompt is continued, given all options.
 
-        What is drawn follows from the `numbers` of the prompts, as many as they want: 0, 1, ....
-        `see` watches a single one grow.
+        Sampling depends on the `numbers` of the prompts: 0, 1, ... by default. `see` watches a
+        single one grow.
         """
         encoded = encode_each(partial(self._codec.encode, room=self._room(options)), texts)
         columns = zip(texts, encoded, count() if numbers is None else numbers, strict=False)
@@ -289,7 +289,7 @@ class Generator(Answering[Decoding, Generation]):
     def asking(
         self, turns: Sequence[str], options: Decoding, *, system: str | None = None
     ) -> Prompt:
-        """The prompt that asks for an answer to the last of the turns of user and model.
+        """Return the prompt that asks for an answer to the last of the turns of user and model.
 
         Raises InputError for a model without a chat template.
         """
@@ -299,7 +299,7 @@ class Generator(Answering[Decoding, Generation]):
     def _course(
         self, text: str, ids: list[int] | None, number: int, options: Decoding, see: See | None
     ) -> Course[Prompt, Hypothesis, Generation]:
-        """Continue a prompt; one without ids, or with None that has none, has no continuation."""
+        """Continue a prompt; if `ids` is empty, or None (unreadable), generate nothing."""
         if not ids:
             flag = "unreadable" if ids is None else "empty"
             return Generation(prompt=text, text="", stopped="eos", flags=(flag,))
@@ -309,7 +309,7 @@ class Generator(Answering[Decoding, Generation]):
     def continued(
         self, prompt: Prompt, options: Decoding
     ) -> Course[Prompt, Hypothesis, Generation]:
-        """How a prompt is continued, given all options."""
+        """Return how a prompt is continued, given all options."""
         (best,) = yield self._ids.continued(prompt, options)
         return self._result(prompt, best, options)
 
@@ -351,7 +351,7 @@ class Generator(Answering[Decoding, Generation]):
 
 
 def _without_forced_end(best: Hypothesis, options: Decoding) -> Hypothesis:
-    """What a stop string ended, without the eos that followed it: the model did not write that."""
+    """Remove the eos that followed a stop string: the model did not write it."""
     length, alpha = len(best.ids), options.length_penalty
     if len(best.token_log_probs) == length:  # the limit was reached at once
         return best

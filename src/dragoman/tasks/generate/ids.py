@@ -1,4 +1,4 @@
-"""The part of a generator that knows no text: from ids to ids, and to log-probabilities.
+"""The part of a generator without text: from ids to ids, and to log-probabilities.
 
 Axes as in `dragoman.decode`: B prompts, S their length, T text, V vocabulary, N rows.
 """
@@ -40,34 +40,34 @@ from dragoman.tasks.options import extra_processors, forbidding, key_of, strateg
 from dragoman.text.tokenizer import Tokenizer
 
 See = Callable[[Sequence[int]], None]
-"""Is given all tokens that are certain, by the thread that computes, after each step."""
+"""Receives all tokens that are certain after each step, in the thread that computes."""
 
 
 class Prompt(NamedTuple):
-    """What is continued."""
+    """A prompt to continue."""
 
     text: str
-    """As the result tells it."""
+    """The text that the result reports."""
     ids: list[int]
     begins_text: bool
     """Whether the continuation begins a text."""
     number: int = 0
-    """By which it is sampled."""
+    """The number that its sampling depends on."""
     see: See | None = None
-    """Who watches its text grow."""
+    """Watches the text grow."""
     bounded: bool = False
-    """Whether both have to be seen at once: an answer takes at most what the prompt leaves."""
+    """Whether the model must see both at once: an answer takes at most what the prompt leaves."""
 
 
 NOTHING = Hypothesis(ids=(), score=0.0, log_prob=0.0, token_log_probs=(), stopped="length")
-"""What is found for a prompt that was withdrawn."""
+"""The result for a withdrawn prompt."""
 
 
 class IdGenerator:
     """Search and forced decoding on ids, in evaluation mode and without gradients.
 
-    The model that is given keeps its own mode and hooks, so threads may share it, and one of them
-    may train it.
+    The given model keeps its own mode and hooks, so threads may share it, and one of them may train
+    it.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class IdGenerator:
         precision: Arithmetic,
         context: int | None,
     ) -> None:
-        """A text ends with any of `ends` and never has any of `never`.
+        """A text ends with any of `ends` and never contains any of `never`.
 
-        `context` is how many tokens the model sees at once where the options of a call do not say.
+        `context` is how many tokens the model sees at once if the options of a call do not say.
         """
         self._model = model
         self._precision: Arithmetic = precision
@@ -100,17 +100,17 @@ class IdGenerator:
         return self._model.device
 
     def context(self, options: Decoding) -> int | None:
-        """How many tokens the model sees at once; None where nothing bounds them."""
+        """Return how many tokens the model sees at once; None if nothing limits them."""
         places = self._model.shape.embedding.num_positions
         bounds = [bound for bound in (options.context or self._bound, places) if bound]
         return min(bounds, default=None)
 
     def inference(self) -> AbstractContextManager[None]:
-        """What `steps` and `force` must run in."""
+        """Return the context that `steps` and `force` must run in."""
         return computing(self.device, self._precision)
 
     def continued(self, prompt: Prompt, options: Decoding) -> Items[Prompt]:
-        """What a course yields to be sent the best continuation of a prompt.
+        """Return what a course yields to be sent the best continuation of a prompt.
 
         Prompts of equal length share a batch, so there is no padding.
         """
@@ -138,7 +138,7 @@ class IdGenerator:
         return [best[row][0] if best[row] else NOTHING for row in range(len(prompts))]
 
     def force(self, prompt: Sequence[int], text: Sequence[int]) -> list[float]:
-        """The log-probability of each token of a text after a prompt, both at least one token."""
+        """Return the log-probability of each token of a text after a prompt, both non-empty."""
         ids_BL = torch.tensor([[*prompt, *text]], device=self.device)
         model = self._model.whole()
         hidden_BLD = model.hidden(ids_BL[:, :-1])[:, len(prompt) - 1 :]
@@ -156,7 +156,7 @@ class IdGenerator:
         options: Decoding,
         withdrawn: Withdrawn | None = None,
     ) -> Iterator[SearchStep]:
-        """Search from prompts of equal length, all or none of whose continuations begin a text."""
+        """Search from prompts of equal length. Either all or no continuations begin a text."""
         prompts_BS = torch.tensor([prompt.ids for prompt in prompts], device=self.device)
         begins_text = prompts[0].begins_text
         if isinstance(strategy, PowerBeam):
@@ -186,7 +186,7 @@ class IdGenerator:
         self, prompts_BS: Tensor, options: Decoding, strategy: Strategy, *, begins_text: bool
     ) -> list[Processor]:
         processors: list[Processor] = [self._forbid, *extra_processors(options, self._forbid_words)]
-        beam = strategy if isinstance(strategy, PowerBeam) else None  # knows several ends itself
+        beam = strategy if isinstance(strategy, PowerBeam) else None  # handles several ends itself
         if options.repetition_penalty != 1.0:
             processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))
         if options.no_repeat_ngrams:

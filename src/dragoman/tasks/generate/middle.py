@@ -1,12 +1,12 @@
-r"""Fill in the middle: texts put in another order, so that a decoder can write between two parts.
+r"""Fill in the middle: texts reordered so that a decoder can write between two parts.
 
 A text is cut at two places into a prefix, a middle and a suffix, and learned in the order
 
 .. math:: \text{<prefix>}\; P \;\text{<suffix>}\; S \;\text{<middle>}\; M \;\text{</s>}
 
-(Bavarian et al., 2022, section 3, "PSM"). Model and loss stay what they are. The cuts are made in
-what fits into one row ("context-level" there), and between tokens, not characters: a prompt should
-end where a token does, as it does at the end of a line.
+(Bavarian et al., 2022, section 3, "PSM"). Model and loss are unchanged. The cuts are made within
+what fits into one row ("context-level" in the paper), and between tokens, not characters: a prompt
+should end where a token does, as at the end of a line.
 """
 
 import numpy as np
@@ -33,10 +33,10 @@ class Middle:
     def rearranged(
         self, texts: Ragged, length: int, share: float, rng: np.random.Generator
     ) -> Ragged:
-        """Cut texts into parts of at most `length` ids, and rearrange each with this probability.
+        """Cut texts into parts of at most `length` ids; rearrange each with probability `share`.
 
-        A rearranged part has four ids more. Each of the three pieces may be as long as any other;
-        prefix and suffix have one id at least, so bos and eos of a text stay at its ends.
+        A rearranged part has four more ids. Each of the three pieces may be as long as any other;
+        prefix and suffix have at least one id, so bos and eos of a text stay at its ends.
         """
         parts: list[list[int]] = []
         for number in range(len(texts)):

@@ -13,9 +13,9 @@ from dragoman.text.tokenizer import Tokenizer
 class PromptCodec:
     """How a model's prompts become ids, and how its output becomes text.
 
-    A prompt begins a document, after bos or, where they are given, the ids `before` (a model of
-    another library may have none); or, where `opening` is given, it is in the middle of one,
-    after that text.
+    A prompt begins a document, after bos or, if given, the ids `before` (a model of another library
+    may have none). If `opening` is given, the prompt is in the middle of a document, after that
+    text.
     """
 
     def __init__(
@@ -30,10 +30,10 @@ class PromptCodec:
         prompts: Sequence[str],
         room: tuple[int, int] | None = None,  # noqa: ARG002
     ) -> list[list[int]]:
-        """The ids of each prompt; dialogues alone are cut to what `room` holds.
+        """Return the ids of each prompt; only dialogues are cut to `room`.
 
-        None for a prompt of which the tokenizer leaves nothing, and for an empty one where nothing
-        comes before it.
+        None for a prompt of which the tokenizer leaves nothing, and for an empty one with nothing
+        before it.
         """
         if self._opening is not None:
             return self._tokenizer.encode_rest([self._opening + prompt for prompt in prompts])
@@ -45,22 +45,22 @@ class PromptCodec:
     def encode_pairs(
         self, pairs: Iterable[tuple[str, str]]
     ) -> Iterator[tuple[list[int] | None, list[int] | None]]:
-        """The ids of prompts and of texts that continue them; None for what cannot be encoded."""
+        """Yield the ids of prompts and of their continuations; None for what cannot be encoded."""
         for prompt, text in pairs:
             tokenizer, begins = self._tokenizer, self.begins_text(prompt)
             encode = tokenizer.encode_batch if begins else tokenizer.encode_rest
             yield encode_each(self.encode, [prompt])[0], encode_each(encode, [text])[0]
 
     def begins_text(self, prompt: str) -> bool:
-        """Whether the continuation of the prompt is the beginning of a text."""
+        """Return whether the continuation of the prompt is the beginning of a text."""
         return self._opening is None and not prompt
 
 
 class TextStream:
-    """Text as it grows, token by token; what was handed out is never taken back.
+    """Text that grows token by token; what was returned is never taken back.
 
-    Held back are bytes, until the run of them ends (one character is several of them, and a run
-    that is not UTF-8 reads otherwise), and an end that may be the beginning of a stop string.
+    Bytes are held back until their run ends (a character is several of them, and a run that is not
+    UTF-8 decodes differently), and so is an end that may be the beginning of a stop string.
     """
 
     def __init__(self, tokenizer: Tokenizer, stops: Sequence[str], *, begins_text: bool) -> None:
@@ -73,19 +73,19 @@ class TextStream:
         self.stopped = False
 
     def extend(self, known: Sequence[int]) -> str:
-        """The text that has become certain with all tokens that are known by now."""
+        """Return the text that has become certain, given all tokens known by now."""
         new, self._pushed = known[self._pushed :], max(self._pushed, len(known))
         return "".join(map(self.push, new))
 
     def push(self, token: int) -> str:
-        """The text that is certain with this token."""
+        """Return the text that this token makes certain."""
         self._pending.append(token)
         if self._tokenizer.is_byte(token):
             return ""
         return self._settle(self._take())
 
     def finish(self) -> str:
-        """What is left when no token comes any more."""
+        """Return what is left when no more tokens come."""
         text = self._settle(self._take())
         rest, self._held = self._held, ""
         return text if self.stopped else text + rest
@@ -99,7 +99,7 @@ class TextStream:
         return decode(ids)
 
     def _settle(self, text: str) -> str:
-        """What of the held and the new text is certain."""
+        """Return the certain part of the held and the new text."""
         if self.stopped:
             return ""
         text = self._held + text
@@ -116,14 +116,14 @@ class TextStream:
 def stop_at(
     tokenizer: Tokenizer, eos_id: int, stops: Sequence[str], *, begins_text: bool
 ) -> Processor:
-    """Let a row whose text has come to hold one of the strings end with its next token.
+    """End a row with its next token if its text has come to contain one of the strings.
 
-    It has to, with probability 1, so that its log-probability is that of the text.
+    The end has probability 1, so that the row's log-probability is that of the text.
     """
     reach = 4 * max(map(len, stops))  # a character has at most four bytes
 
     def tail(ids: list[int]) -> str:
-        """The end of the text, long enough for any of the strings; it begins with a whole run."""
+        """Return the end of the text, long enough for any string; it begins with a whole run."""
         start = max(0, len(ids) - reach)
         while start > 0 and tokenizer.is_byte(ids[start]):
             start -= 1
@@ -144,8 +144,8 @@ def stop_at(
 def end_by(ends: Sequence[int], eos_id: int, *, summed: bool) -> Processor:
     """Let eos represent any of several tokens that end a text.
 
-    It gets the best of their logits, so that the most probable token stays so; of sampled texts
-    (`summed`) their whole probability. The beam of transformers knows several by itself.
+    It gets the best of their logits, so that the most probable token stays the same; for sampled
+    texts (`summed`), their total probability. The beam of transformers handles several by itself.
     """
     ids = list(ends)
 
@@ -160,7 +160,7 @@ def end_by(ends: Sequence[int], eos_id: int, *, summed: bool) -> Processor:
 
 
 def known_ids(step: SearchStep, *, drafting: bool) -> dict[int, Sequence[int]]:
-    """The tokens of each prompt that are certain after a step; a beam has only drafts."""
+    """Return the tokens of each prompt that are certain after a step; a beam has only drafts."""
     known: dict[int, Sequence[int]] = {n: best[0].ids for n, best in step.finished.items() if best}
     if not drafting:
         numbers, rows = step.prefixes.sentence_N.tolist(), step.prefixes.ids_NL.tolist()
@@ -169,12 +169,12 @@ def known_ids(step: SearchStep, *, drafting: bool) -> dict[int, Sequence[int]]:
 
 
 def cut_at(text: str, stops: Sequence[str]) -> str | None:
-    """The text before the first stop string; None where there is none."""
+    """Return the text before the first stop string; None if there is none."""
     places = [place for stop in stops if (place := text.find(stop)) >= 0]
     return text[: min(places)] if places else None
 
 
 def _overlap(text: str, stop: str) -> int:
-    """How many letters at the end of the text are the beginning of the string."""
+    """Return how many letters at the end of the text are the beginning of the string."""
     sizes = range(min(len(text), len(stop) - 1), 0, -1)
     return next((size for size in sizes if text.endswith(stop[:size])), 0)

@@ -40,7 +40,7 @@ class TextFiles(DataFiles):
     """What of the training text is kept for validation where no files are given for it."""
 
     def __post_init__(self) -> None:
-        """Raise InputError unless files, a library or texts to write are given, one of them."""
+        """Raise InputError unless the texts come from one place: files, a library or `made`."""
         keys = [key for key in ("made", "library", "train") if getattr(self, key)]
         if self.made and self.valid:
             keys.append("valid")
@@ -52,7 +52,7 @@ class TextFiles(DataFiles):
 
     @property
     def training(self) -> list[Path]:
-        """The files to learn from."""
+        """The files for training."""
         if self.library:
             return standard_library()
         if not self.train:
@@ -61,7 +61,7 @@ class TextFiles(DataFiles):
 
     @property
     def validation(self) -> list[Path]:
-        """The files for validation, if there are any."""
+        """The files for validation, if any."""
         return [self.find(name) for name in self.valid]
 
     def check(self) -> None:
@@ -70,7 +70,7 @@ class TextFiles(DataFiles):
             _ = self.training, self.validation
 
     def write(self, folder: Path) -> Self:
-        """Write what is made into `folder`, and return the data with those files named."""
+        """Write made texts into `folder`, and return the data with those files named."""
         if self.made is None:
             return self
         train, valid = ((str(path.absolute()),) for path in write_town(folder).values())
@@ -78,7 +78,7 @@ class TextFiles(DataFiles):
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """What the model card says of them, a line each."""
+        """What the model card says about them, one line each."""
         part = "the end of each" if self.hold_out.by == "end" else "documents drawn from everywhere"
         held_out = f"{self.hold_out.share:.0%} of the training files, {part}"
         valid = ", ".join(f"`{name}`" for name in self.valid)
@@ -140,20 +140,20 @@ class GenerateRecipe(RunRecipe):
         self,
         directions: Sequence[tuple[str, str]] = (),  # noqa: ARG002 (the form of all tasks)
     ) -> str | None:
-        """A dialogue model is for `dragoman chat`."""
+        """Return `dragoman chat` for a dialogue model."""
         return "dragoman chat {folder}" if self.generation.chat else None
 
     def taking_over(self, folder: FolderConfig) -> Self:
-        """Return the recipe with the folder's way of generating; the context is the run's own."""
+        """Return the recipe with the folder's generation settings; the context is the run's own."""
         generation = replace(folder.generation or self.generation, context=None)
         return self.changed({"generation": generation})
 
     @property
     def generating(self) -> GenerationDefaults:
-        """How the model generates, with what follows from how it learns.
+        """How the model generates, with what follows from its training.
 
-        It sees as many tokens as in training, and where whole files are split into windows,
-        a prompt is in the middle of one, at the beginning of a line.
+        It sees as many tokens as in training. If whole files are split into windows, a prompt is in
+        the middle of one, at the beginning of a line.
         """
         chosen = replace(self.generation, **(GENERATION.given() | self.generation.given()))
         inside = self.data.split == "file" and self.batch.packing == "stream"
@@ -184,7 +184,7 @@ class GenerateRecipe(RunRecipe):
         )
 
     def work(self, length: int | None = None) -> Work:
-        """Return what full batches take; a prompt of `length` is answered as long as usual."""
+        """Return what full batches take; a prompt of `length` gets an answer of usual length."""
         batch, size = self.batch, self.model.vocab_size or self.tokenizer.vocab_size
         prompt = sentence_length(length, "batch.length", batch.length)
         shape = Shape(rows=batch.rows, length=batch.length)
@@ -203,5 +203,5 @@ class GenerateRecipe(RunRecipe):
 
     def smaller_batch(self, shape: Shape, share: float) -> str:
         """Return how many rows a batch has with about this share of a shape, in words."""
-        rows = min(self.batch.rows, shape.tokens // self.batch.length)  # a text may hold fewer
+        rows = min(self.batch.rows, shape.tokens // self.batch.length)  # a text may have fewer
         return f"batch.rows to {max(1, int(share * rows)):,}"

@@ -39,17 +39,17 @@ ROWS = 16
 """Windows at a time."""
 
 CONTEXT = 1024
-"""Tokens of a window, where the folder does not say how many the model sees at once."""
+"""Tokens of a window, if the folder does not say how many the model sees at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextLoss:
-    """What the tokens of a text cost, given those before them."""
+    """The loss of a text's tokens, given those before them."""
 
     nats: float
     """The sum of the losses."""
     num_tokens: int
-    """Tokens that were predicted, the end of each document among them."""
+    """Predicted tokens, including the end of each document."""
     num_chars: int
     """Characters of the text."""
 
@@ -60,7 +60,7 @@ class TextLoss:
 
     @property
     def per_char(self) -> float:
-        """Nats per character: what models of different tokenizers are compared by."""
+        """Nats per character, for comparing models with different tokenizers."""
         return self.nats / self.num_chars
 
     @property
@@ -70,9 +70,9 @@ class TextLoss:
 
 
 def text_loss(model: DecoderOnly, dataset: DocumentDataset, config: PackConfig) -> TextLoss:
-    """Predict the whole text once, each token with at least `length - stride` before it.
+    """Predict the whole text once, each token with `length - stride` or more before it, if any.
 
-    If there are that many. The model is left in training mode.
+    Leaves the model in training mode.
     """
     nats, num_tokens = 0.0, 0
     with evaluating(model) as device:
@@ -97,7 +97,7 @@ class GenerateJob:
 
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """One for all."""
+        """The one tokenizer, for both sides."""
         return self.tokenizer, self.tokenizer
 
     def loss(self, batch: LanguageBatch) -> Tensor:
@@ -105,14 +105,14 @@ class GenerateJob:
         return self.recipe.loss(self.model, batch, self.recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
-        """Find the loss over the whole validation text, by token and, of texts, by character."""
+        """Measure the loss over the whole validation text, per token and, for texts, character."""
         found = text_loss(self.model, self.validation, self.recipe.batch)
         by_char = {} if self.validation.roles else {"nats_per_char": found.per_char}
         diagnostics = {**by_char, "perplexity": found.perplexity}
         return Validation(loss=found.per_token, diagnostics=diagnostics)
 
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
-        """Say which texts, and what the figures mean."""
+        """Say which texts were used, and what the figures mean."""
         dialogues = self.validation.roles is not None
         return CardPart(
             title="Language model",
@@ -175,12 +175,12 @@ def assemble(
 
 
 def evaluate_generator(folder: ModelFolder, test: EvaluationData) -> Report:
-    """Return the perplexity of a text, and what its tokens and characters cost in nats.
+    """Return the perplexity of a text, and its nats per token and per character.
 
-    Of dialogues only answers are predicted, and the last of each is also generated and compared.
+    In dialogues, only answers are predicted, and the last of each is also generated and compared.
 
-    A window moves over the text by half of the context that the model generates with, so that every
-    token has at least the other half before it (where there is so much).
+    A window moves over the text by half of the context that the model generates with, so every
+    token has at least the other half before it (if there is so much).
     """
     assert test.text is not None  # noqa: S101 (the task asks for it)
     generator = Generator.load(folder, device=test.device, precision=test.precision)
@@ -222,7 +222,7 @@ def evaluate_generator(folder: ModelFolder, test: EvaluationData) -> Report:
 
 
 def _evaluate_answers(generator: Generator, test: EvaluationData, loss: TextLoss) -> Report:
-    """Answer the last question of each dialogue greedily, and compare letter by letter."""
+    """Answer the last question of each dialogue greedily, and compare character by character."""
     assert test.text is not None  # noqa: S101 (the task asks for it)
     prompts, references = last_answers(test.text)
     options = Decoding(temperature=0.0)
