@@ -1,15 +1,14 @@
-"""Checkpoints: a folder for each, complete or not there.
+"""Checkpoints: one folder each, complete or absent.
 
     training/checkpoints/step-00000500/
         weights.safetensors     in fp32
         optimizer.safetensors   only in the last two: resuming needs it, averaging does not
-        random.safetensors      the state of torch's generators
-        state.json              format, progress, place in the data, recipe, machine, hashes
+        random.safetensors      the state of torch's random generators
+        state.json              format, progress, position in the data, recipe, machine, hashes
 
-A folder is written under another name, synced and then renamed, so a run that is killed at any
-moment, or a machine that loses its power, leaves whole checkpoints only. Tensors that have changed
-on the disk are noticed by their hashes; the checkpoint before then takes the place of the newest.
-Nothing is pickled.
+A folder is written under a temporary name, synced and then renamed, so a killed run or a power
+failure leaves only complete checkpoints. Hashes detect tensors that have changed on disk; the run
+then resumes from the previous checkpoint. Nothing is pickled.
 """
 
 import hashlib
@@ -39,38 +38,38 @@ FORMAT = 1
 TensorFile = Literal["weights", "optimizer", "random"]
 FILES: tuple[TensorFile, ...] = get_args(TensorFile)
 Tensors = Mapping[TensorFile, Mapping[str, Tensor]]
-"""The named tensors of a checkpoint, by the file that holds them."""
+"""Named tensors of a checkpoint, by the file that contains them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedState:
-    """What `state.json` holds."""
+    """The contents of `state.json`."""
 
     format: int = FORMAT
-    """The number of this layout; it grows when an older dragoman could not read it."""
+    """Version of this layout, incremented when an older dragoman could not read it."""
     progress: Progress
     batches: dict[str, Any]
     """The position in the data."""
     recipe: dict[str, Any] = field(default_factory=dict)
     """The settings of the run, in case `recipe.json` is damaged; empty in old checkpoints."""
     scaler: dict[str, int | float] = field(default_factory=dict)
-    """The state of loss scaling in fp16; else empty."""
+    """The state of loss scaling in fp16; empty otherwise."""
     machine: dict[str, str] = field(default_factory=dict)
-    """What the bits depend on beside the settings; empty in old checkpoints."""
+    """What the exact result depends on besides the settings; empty in old checkpoints."""
     hashes: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of each file of tensors, in hexadecimal; empty in old checkpoints."""
+    """SHA-256 of each tensor file, in hexadecimal; empty in old checkpoints."""
 
 
 class DamagedCheckpointError(InputError):
-    """A checkpoint that cannot be read, or holds what no run has saved."""
+    """A checkpoint that cannot be read, or whose contents no run could have saved."""
 
 
 def save_checkpoint(
     folder: Path, state: SavedState, tensors: Tensors, *, keep: int, every: int
 ) -> Path:
-    """Write a checkpoint, then tidy those before it (`tidy_checkpoints`).
+    """Write a checkpoint, then tidy the older ones (`tidy_checkpoints`).
 
-    Raises DragomanError when writing fails (a full disk): what was saved before stays whole.
+    Raises DragomanError if writing fails, such as on a full disk; earlier checkpoints stay intact.
     """
     path = folder / f"step-{state.progress.step:08d}"
     unfinished = folder / f".{path.name}.{os.getpid()}"
@@ -94,13 +93,12 @@ def save_checkpoint(
 
 
 def tidy_checkpoints(folder: Path, *, keep: int, every: int) -> None:
-    """Drop all but the newest `keep`, the older optimizer states, and what a killed run left.
+    """Remove all but the newest `keep` checkpoints, old optimizer states and partial checkpoints.
 
-    At least two are kept, and the optimizer states of two: where the newest is damaged, the run
-    resumes from the one before. A checkpoint at a step that is not a multiple of `every` (somebody
-    pressed Ctrl-C) goes as soon as it is not the newest, so that an interrupted run ends with the
-    same checkpoints as any other.
-    Raises DragomanError where something cannot be removed.
+    At least two checkpoints, both with their optimizer states, are kept: if the newest is damaged,
+    the run resumes from the previous one. A checkpoint at a step that is not a multiple of `every`
+    (after Ctrl-C) is removed once there is a newer one, so that an interrupted run ends with the
+    same checkpoints as any other. Raises DragomanError if something cannot be removed.
     """
     older = checkpoints(folder)[:-1]
     regular = [old for old in older if _step(old) % every == 0]
@@ -120,15 +118,15 @@ def tidy_checkpoints(folder: Path, *, keep: int, every: int) -> None:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Return the whole checkpoints of a run, oldest first."""
+    """Return the complete checkpoints of a run, oldest first."""
     return sorted(folder.glob("step-*"))
 
 
 def load_newest(folder: Path, say: Callable[[str], None]) -> tuple[SavedState, Tensors] | None:
-    """Read the newest checkpoint of a run; None where there is none.
+    """Read the newest checkpoint of a run; return None if there is none.
 
-    A damaged one is removed, and `say` is told, where the one before has everything that resuming
-    needs. Raises InputError where neither can be read.
+    If it is damaged and the previous one has everything that resuming needs, remove it, warn
+    through `say` and return the previous one. Raises InputError if neither can be read.
     """
     saved = checkpoints(folder)
     if not saved:
@@ -150,14 +148,14 @@ def load_newest(folder: Path, say: Callable[[str], None]) -> tuple[SavedState, T
 
 
 def load_checkpoint(path: Path, names: Sequence[TensorFile] = FILES) -> tuple[SavedState, Tensors]:
-    """Read a checkpoint, or some of its files; with all of them it has all that resuming needs."""
+    """Read a checkpoint, or only some of its files; all of them together suffice for resuming."""
     state = read_state(path)
     with readable(path):
         return state, {name: _load(path, name, state) for name in names}
 
 
 def read_state(path: Path) -> SavedState:
-    """Read what a checkpoint holds beside tensors."""
+    """Read everything but the tensors of a checkpoint."""
     with readable(path):
         data = json.loads(_regular(path / "state.json").read_text(encoding="utf-8"))
         if data["format"] > FORMAT:
@@ -169,7 +167,7 @@ def read_state(path: Path) -> SavedState:
 
 
 def _regular(path: Path) -> Path:
-    """Return the path of a regular file: a named pipe would never be read to its end."""
+    """Return the path if it is a regular file: reading a named pipe would never end."""
     if not path.is_file():
         raise ValueError(f"there is no file {path.name}")
     return path
@@ -177,9 +175,9 @@ def _regular(path: Path) -> Path:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise DamagedCheckpointError where a checkpoint cannot be read, or no run has saved it so.
+    """Turn errors in reading or restoring a checkpoint into DamagedCheckpointError.
 
-    A lack of memory is not a fault of the checkpoint and passes through.
+    Out-of-memory errors pass through: the checkpoint is not at fault.
     """
     try:
         yield
@@ -220,7 +218,7 @@ def moving_average(path: Path) -> dict[str, Tensor]:
 
 
 def random_state() -> dict[str, Tensor]:
-    """Return the state of torch's generators: dropout draws from them."""
+    """Return the state of torch's random generators, from which dropout draws."""
     states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         states |= {f"cuda:{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
@@ -228,7 +226,7 @@ def random_state() -> dict[str, Tensor]:
 
 
 def set_random_state(states: Mapping[str, Tensor]) -> None:
-    """Put back what `random_state` gave."""
+    """Restore the state that `random_state` returned."""
     torch.set_rng_state(states["cpu"])
     for i in range(torch.cuda.device_count()):
         if f"cuda:{i}" in states:
@@ -237,7 +235,7 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
 
 @contextmanager
 def replayed(states: Mapping[str, Tensor]) -> Iterator[None]:
-    """Draw again what was drawn since `random_state` gave `states`, then restore the state."""
+    """Rewind the random generators to `states` for the block, then restore their present state."""
     now = random_state()
     set_random_state(states)
     try:
@@ -247,7 +245,7 @@ def replayed(states: Mapping[str, Tensor]) -> Iterator[None]:
 
 
 def _load(path: Path, name: TensorFile, state: SavedState) -> dict[str, Tensor]:
-    """Read a file of tensors; raises ValueError for one that is not what was written."""
+    """Read a tensor file; raises ValueError if it has changed since it was written."""
     found = _sha256(path, name)
     if state.hashes.get(name, found) != found:
         raise ValueError(f"{name}.safetensors has changed since it was written: its hash differs")
@@ -260,7 +258,7 @@ def _sha256(path: Path, name: TensorFile) -> str:
 
 
 def _drop(path: Path) -> None:
-    """Remove a checkpoint: hidden first, so that a run killed meanwhile leaves no half of it."""
+    """Remove a checkpoint, hidden first so that a run killed meanwhile leaves no partial one."""
     hidden = path.with_name(f".{path.name}.dropped")
     path.rename(hidden)
     shutil.rmtree(hidden)

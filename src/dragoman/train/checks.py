@@ -1,7 +1,7 @@
-"""What goes wrong in a run, said while it is cheap: by figures that are there anyway.
+"""Early warnings about a run, from figures that are computed anyway.
 
-A task warns of what one validation shows, such as a source that is ignored; here is what only the
-course of a run shows. Each sentence is said once, and none before twice the warm-up is over.
+A task warns about what a single validation shows, such as an ignored source; the checks here need
+the course of the run. Each warning is given once, and none before twice the warm-up is over.
 """
 
 import re
@@ -15,17 +15,18 @@ from dragoman.train.log import LogLine
 from dragoman.train.progress import Progress
 
 RISEN = 0.5
-"""Nats by which a training loss that has risen from its best is no chance."""
+"""Rise in nats of the training loss above its best that is not random."""
 OVERFITTED = 0.02
-"""Share by which a validation loss is above its best when it counts as risen."""
+"""Share by which a validation loss must exceed its best to count as risen."""
 EXPLODED = 10.0
-"""How many times larger than at its smallest a typical gradient is when it counts as exploding."""
+"""Ratio of the typical gradient norm to its smallest from which it counts as exploding."""
 APART = 100.0
-"""How many times less than in a typical layer a gradient is when it counts as lost."""
+"""Ratio of a typical layer's gradient to that of a layer from which the latter counts as
+vanished."""
 FORGOTTEN = 0.1
-"""Share of the best `source_gain` below which a decoder has turned from its source."""
+"""Share of the best `source_gain` below which the decoder counts as ignoring its source."""
 USED = 0.2
-"""Nats that a source which was used has been worth."""
+"""Gain in nats from which the source counts as having been used."""
 
 LAYER = re.compile(r"^(.*?layers\.\d+)\.")
 
@@ -35,12 +36,12 @@ OVERFITTING = "the validation loss has risen"
 TURNED = "the source was worth"
 VANISHING = "the gradient of"
 KINDS = (RISING, EXPLODING, OVERFITTING, TURNED, VANISHING)
-"""How the sentences begin that name figures: each of these is said once, whatever its figures."""
+"""Beginnings of the warnings that contain figures: each is given once, whatever its figures."""
 
 
 @dataclass(slots=True)
 class Stretch:
-    """The steps from one validation to the next, and what that found."""
+    """The steps between two validations, and the result of the second."""
 
     losses: list[float] = field(default_factory=list)
     norms: list[float] = field(default_factory=list)
@@ -49,17 +50,17 @@ class Stretch:
 
     @property
     def loss(self) -> float:
-        """The mean of the training."""
+        """Mean training loss."""
         return fmean(self.losses)
 
     @property
     def norm(self) -> float:
-        """The median of the gradient's."""
+        """Median gradient norm."""
         return median(self.norms)
 
 
 class Checks:
-    """The checks of one run; it is given the figures of each step and of each validation."""
+    """The checks of one run, fed with the figures of each step and each validation."""
 
     def __init__(self, config: TrainConfig) -> None:
         self._config = config
@@ -69,16 +70,16 @@ class Checks:
         self._said: set[str] = set()
 
     def stepped(self, loss: float, norm: float) -> None:
-        """Take the loss and the norm of the gradient of a step."""
+        """Record the loss and the gradient norm of a step."""
         self._now.losses.append(loss)
         self._now.norms.append(norm)
 
     def judge(
         self, progress: Progress, validation: Validation, gradients: Mapping[str, float]
     ) -> Validation:
-        """Return the validation with what is to be said now in place of its warnings.
+        """Return the validation with its warnings replaced by those to give now.
 
-        `gradients` has the size of the gradient of each weight, by name.
+        `gradients` is the size of the gradient of each weight, by name.
         """
         figures = validation.to_dict()
         if not self._ended(progress.step, figures):
@@ -91,7 +92,7 @@ class Checks:
         return replace(validation, warnings=tuple(new.values()))
 
     def recall(self, lines: Iterable[LogLine]) -> None:
-        """Take what the log has of earlier parts of the run: some of its steps, all validations."""
+        """Replay the log of earlier parts of the run: some of the steps and all validations."""
         for line in lines:
             if line.loss is not None and line.grad_norm is not None:
                 self.stepped(line.loss, line.grad_norm)
@@ -99,7 +100,7 @@ class Checks:
                 self._said |= set(map(_kind, line.warnings))
 
     def _ended(self, step: int, figures: Mapping[str, float]) -> bool:
-        """End a stretch by the figures of a validation; False where the warm-up is not over."""
+        """End a stretch with the figures of a validation; return False during the warm-up."""
         ended, self._now = self._now, Stretch()
         if step <= 2 * self._config.warmup_steps:
             return False
@@ -110,7 +111,7 @@ class Checks:
         return True
 
     def _course(self, progress: Progress) -> Iterator[str]:
-        """Yield what losses and gradients since the warm-up tell."""
+        """Yield warnings about losses and gradients since the warm-up."""
         *before, now = self._past or [Stretch()]
         if not before or now.step != progress.step:
             return
@@ -142,7 +143,7 @@ class Checks:
             )
 
     def _source(self, gain: float | None) -> Iterator[str]:
-        """Whether a source that was used is used no longer."""
+        """Yield a warning if a source that was used no longer is."""
         if gain is not None and self._most_gain >= USED and gain <= FORGOTTEN * self._most_gain:
             yield (
                 f"{TURNED} {self._most_gain:.2f} nats per token and now is worth {gain:.2f}, so "
@@ -151,12 +152,12 @@ class Checks:
 
 
 def _kind(sentence: str) -> str:
-    """What a warning is known by when it was said: its beginning, or all of it."""
+    """Return what identifies a warning: its beginning, or all of it."""
     return next((kind for kind in KINDS if sentence.startswith(kind)), sentence)
 
 
 def _layers(gradients: Mapping[str, float]) -> Iterator[str]:
-    """Whether a layer gets a far smaller gradient than the others."""
+    """Yield a warning if the gradient of a layer is far smaller than those of the others."""
     of_layer: dict[str, list[float]] = {}
     for name, size in gradients.items():
         if found := LAYER.match(name):

@@ -1,4 +1,4 @@
-"""Which device computes and in which precision it trains, chosen from what was measured."""
+"""Choice of the device and of the training precision, based on measurements."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,17 +17,17 @@ from dragoman.wording import counted
 Precision = Literal["fp32", "bf16", "fp16"]
 
 STATE_BYTES = 16
-"""Bytes of a parameter in float32, of its gradient and of Adam's two moments."""
+"""Bytes of a float32 parameter, its gradient and Adam's two moments."""
 SHARE = 0.5
-"""Of a device's memory that they may take; activations and the libraries need the rest."""
+"""Share of a device's memory for them; activations and libraries need the rest."""
 
 
 def choose_device(name: str | torch.device) -> torch.device:
-    """Return the device that a setting or an option names; `auto` is a GPU where there is one.
+    """Return the device that a setting or option names; `auto` is a GPU if there is one.
 
-    Raises InputError for a device that is not there, or on which this package does not run.
+    Raises InputError for a device that does not exist or that this package does not run on.
     """
-    # torch also counts those whose driver is too old for it
+    # device_count includes GPUs whose driver is too old for torch
     num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not isinstance(name, str | torch.device):
         raise TypeError(f'The device is {name!r:.40}; give "cpu", "cuda" or "auto".')
@@ -62,9 +62,9 @@ def own_gpu(device: torch.device, size: int) -> torch.device:
 def choose_precision(name: PrecisionSetting, device: torch.device) -> Precision:
     """Return the precision of the forward and backward pass.
 
-    `auto` takes bf16 where its products are faster than those of float32: GPUs from Ampere on, and
+    `auto` is bf16 if its products are faster than those of float32: on GPUs from Ampere on, and on
     processors with bf16 instructions (AVX-512 BF16, AMX: two to eight times as fast, measured).
-    Elsewhere bf16 is emulated and slower; GPUs then have fp16, with loss scaling.
+    Elsewhere bf16 is emulated and slower; such GPUs get fp16 with loss scaling.
     """
     if name != "auto":
         return name
@@ -76,13 +76,13 @@ def choose_precision(name: PrecisionSetting, device: torch.device) -> Precision:
 
 
 def needs_shards(parameters: int, memory: int) -> bool:
-    """Whether what training keeps of each parameter leaves too little of a device's memory."""
+    """Return whether the training state of all parameters takes too much of a device's memory."""
     return STATE_BYTES * parameters > SHARE * memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a process of a run computes on, and in which precision."""
+    """The device and the precision of one process of a run."""
 
     device: torch.device
     precision: Precision
@@ -92,7 +92,7 @@ class Place:
 
     @property
     def machine(self) -> dict[str, str]:
-        """What the bits of a run depend on beside its settings."""
+        """What the exact result of a run depends on besides its settings."""
         if self.device.type == "cuda":
             name = torch.cuda.get_device_name(self.device)
         else:
@@ -107,7 +107,7 @@ class Place:
         }
 
     def describe(self, accumulate: int) -> str:
-        """Return the number of processes, their backend and the batches of a step."""
+        """Return the number of processes, their backend and the number of batches per step."""
         if self.processes == 1:
             return ""
         how = "nccl" if self.device.type == "cuda" else "gloo"
@@ -118,7 +118,7 @@ class Place:
 
 @contextmanager
 def variables(ours: Mapping[str, str]) -> Iterator[None]:
-    """Inside, these environment variables are set where they were not."""
+    """Set environment variables for the block, except those that are already set."""
     new = {variable: value for variable, value in ours.items() if variable not in os.environ}
     os.environ.update(new)
     try:
@@ -130,9 +130,9 @@ def variables(ours: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def deterministic(*, on: bool) -> Iterator[None]:
-    """Use only deterministic algorithms, if `on`, and put torch's settings back afterwards.
+    """Use only deterministic algorithms if `on`, and restore torch's settings afterwards.
 
-    cuBLAS is deterministic where an environment variable says so before it is first called.
+    cuBLAS is deterministic if an environment variable says so before its first call.
     """
     if not on:
         yield

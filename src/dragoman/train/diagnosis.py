@@ -1,4 +1,4 @@
-"""Where a number that is not finite comes from: batches run again, with every module watched."""
+"""Find the origin of a non-finite number by rerunning batches with a hook on every module."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from dragoman.data.batches import Batch
 from dragoman.train.job import BatchT, Job
 
 Fault = tuple[tuple[int, ...], str]
-"""The numbers, from 1, of the examples of a batch, and where its first fault is."""
+"""The numbers of a batch's examples, from 1, and where its first fault is."""
 
 
 def find_not_finite(
@@ -21,11 +21,11 @@ def find_not_finite(
     batches: Sequence[BatchT],
     precision: Callable[[], AbstractContextManager[object]],
 ) -> Fault | None:
-    """Return the first batch that gives a number that is not finite, and where that is first.
+    """Return the first batch that produces a non-finite number, and where that first appears.
 
-    Looked at are, in this order: what each module returns, the loss, its gradient in what each
-    module returned, and that in the weights. None where all are finite, as
-    where only the sum of several batches is not. No gradient is left behind.
+    Checked in this order: the output of each module, the loss, the gradient of each module's
+    output, and the gradient of the weights. Returns None if all are finite, for example when only
+    the sum of several batches is not. Leaves no gradients behind.
     """
     for batch in batches:
         seen: list[str] = []
@@ -47,7 +47,7 @@ def find_not_finite(
 
 
 def examples_of(batches: Sequence[Batch]) -> tuple[int, ...]:
-    """Return the numbers of the examples of these batches, from 1."""
+    """Return the numbers of the examples in these batches, from 1."""
     return tuple(int(i) + 1 for batch in batches for i in batch.indices)
 
 
@@ -58,7 +58,7 @@ def _look_at_output(
     _given: object,
     output: Any,  # noqa: ANN401
 ) -> None:
-    """Look at what a module returns and, in the backward pass, at the gradient of that."""
+    """Check the output of a module and, in the backward pass, its gradient."""
     for tensor in output if isinstance(output, list | tuple) else [output]:
         if isinstance(tensor, Tensor) and tensor.is_floating_point():
             _look_at(seen, f"in what {name} returns", tensor)

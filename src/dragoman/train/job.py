@@ -1,4 +1,4 @@
-"""What a run needs to know of a task: what is learned, from what, and how it is validated.
+"""What a run needs from a task: the model, the data and the validation.
 
 `train.run` runs any `Job`; each task assembles one from its recipe.
 """
@@ -17,16 +17,16 @@ from dragoman.folder.format import FolderConfig, Saves
 from dragoman.models import ModelConfig
 
 TELLING = 1.0
-"""The least score that says more than the loss; scores go from 0 to 100."""
+"""The lowest score that is more informative than the loss; scores range from 0 to 100."""
 
 Say = Callable[[str], None]
-"""Where a run says what it decides."""
+"""Prints what a run decides."""
 
 
 BatchT = TypeVar("BatchT", bound=Batch)
 
 Check = Callable[[ModelConfig, Stream[Any], Iterable[Any]], None]
-"""Takes a model's config, its batches and those of its validation before the weights are drawn.
+"""Inspects a model's config, its batches and its validation batches before the weights are drawn.
 
 Raises InputError to reject them.
 """
@@ -38,25 +38,25 @@ def unchecked(config: ModelConfig, batches: Stream[Any], validation: Iterable[An
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """What one validation found."""
+    """The result of one validation."""
 
     loss: float
     """Mean over the targets in nats, without label smoothing: ln of the perplexity."""
     scores: Mapping[str, float] = field(default_factory=dict)
-    """What the task is judged by, such as `bleu` or `accuracy`: more is better."""
+    """Scores that the task is judged by, such as `bleu` or `accuracy`: more is better."""
     diagnostics: Mapping[str, float] = field(default_factory=dict)
-    """More figures, which are written down and judge nothing."""
+    """Further figures, which are logged but do not judge the model."""
     signature: str = ""
-    """How the scores were computed, where there are several ways."""
+    """How the scores were computed, if there are several ways."""
     examples: tuple[tuple[str, str], ...] = ()
-    """Some answers, each beside the right one."""
+    """Some answers, each with its reference."""
     warnings: tuple[str, ...] = ()
-    """What is wrong with a model that finds such figures when its warm-up is long over."""
+    """What is wrong with a model that has such figures long after its warm-up."""
     alignment: tuple[int, ...] | None = None
-    """Of a translator: what aligns words, as its folder says."""
+    """For a translator: what aligns words, as its folder config says."""
 
     def to_dict(self) -> dict[str, float]:
-        """Return the figures by name, fit for JSON."""
+        """Return the figures by name, ready for JSON."""
         return {"loss": self.loss, **self.diagnostics, **self.scores}
 
     def __str__(self) -> str:
@@ -69,18 +69,18 @@ class Validation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardPart:
-    """What a task says of its model on the model card."""
+    """A task's part of the model card."""
 
     title: str
-    """What it is."""
+    """What the model is."""
     data: tuple[str, ...]
-    """What it was trained and validated on, a line each."""
+    """The training and validation data, one line each."""
     architecture: str
-    """Kind, layers and widths, as the rest of a sentence after the number of parameters."""
+    """Kind, layers and widths: the rest of a sentence that begins with the number of parameters."""
     judged: str
-    """How the figures of the validation came about, in a sentence."""
+    """How the validation figures were computed, in one sentence."""
     use: str
-    """A command that uses it."""
+    """A command that uses the model."""
 
 
 class Job(Protocol[BatchT]):
@@ -88,42 +88,42 @@ class Job(Protocol[BatchT]):
 
     @property
     def model(self) -> nn.Module:
-        """What learns: on the CPU when the job is assembled, then moved by the run."""
+        """The model to train: on the CPU when the job is assembled, then moved by the run."""
 
     @property
     def config(self) -> FolderConfig:
-        """What the model folder says of it."""
+        """The config of the model folder."""
 
     @property
     def tokenizers(self) -> tuple[Saves, Saves]:
-        """Those of source and target, the same object twice where there is one."""
+        """The tokenizers of source and target, the same object twice if there is only one."""
 
     @property
     def batches(self) -> Stream[BatchT]:
-        """What it learns from."""
+        """The training batches."""
 
     def loss(self, batch: BatchT) -> Tensor:
         """Sum the loss over the batch's targets."""
 
     def measure(self) -> Validation:
-        """Judge the model as it is now, in evaluation mode, and leave it in training mode."""
+        """Validate the model in evaluation mode, and leave it in training mode."""
 
     def card(self, validation: Validation) -> CardPart:
-        """What the model card says of the task and of how the validation judged."""
+        """Return the task's part of the model card, including how the validation judged."""
 
 
 def is_better(new: Mapping[str, float], old: Mapping[str, float] | None, metric: str) -> bool:
     """Compare two validations by the loss (less is better) or by a score (more is better).
 
-    Of equal scores the smaller loss is better, and scores below 1 (of 100) count as equal: a BLEU
-    of 0.3 is chance while the loss already tells which model is better. NaN, or a score that
-    is missing, is worse than any number.
+    Ties in the score go to the smaller loss, and scores below 1 (of 100) count as equal: a BLEU of
+    0.3 is chance, while the loss already tells which model is better. NaN, or a missing score, is
+    worse than any number.
     """
     return old is None or _rank(new, metric) > _rank(old, metric)
 
 
 def _rank(found: Mapping[str, float], metric: str) -> tuple[float, ...]:
-    """A key that grows with the worth of a model."""
+    """Return a sort key that is larger for better models."""
     score = 0.0 if metric == "loss" else found.get(metric, math.nan)
     if score < TELLING:
         score = 0.0
@@ -133,7 +133,7 @@ def _rank(found: Mapping[str, float], metric: str) -> tuple[float, ...]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[torch.device]:
-    """Evaluate a model without gradients, then put it back to training; gives its device."""
+    """Evaluate a model without gradients, then put it back into training mode; yield its device."""
     model.eval()
     with torch.inference_mode():
         yield next(model.parameters()).device

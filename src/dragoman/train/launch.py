@@ -1,9 +1,9 @@
-"""Starts the processes of a run on this machine, and starts them again where one was killed.
+"""Start the processes of a run on this machine, and restart them if one is killed.
 
-Nothing of a run can be reached from another machine: the launcher keeps the store by which its
-processes find each other on a socket bound to 127.0.0.1, and gloo and NCCL are told to use the
-loopback interface. The processes end with the launcher, however it ends: each reads its standard
-input, a pipe whose other end only the launcher holds.
+Nothing of a run can be reached from another machine: the launcher binds the store through which its
+processes find each other to 127.0.0.1, and gloo and NCCL are told to use the loopback interface.
+The processes end with the launcher, however it ends: each reads its standard input, a pipe whose
+other end only the launcher holds.
 """
 
 import math
@@ -25,12 +25,12 @@ from dragoman.train.progress import handling_ends
 
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 NOTICE = 5.0
-"""Seconds in which a process notices that another one has ended."""
+"""Seconds for a process to notice that another one has ended."""
 SHUTDOWN = 30.0
-"""Seconds in which a process that is told to end finishes its step and saves."""
+"""Seconds for a process that is told to end to finish its step and save."""
 POLL = 0.05
 FEW = 8
-"""Processes that any machine may start; one with more cores as many as it has."""
+"""Number of processes that any machine may start; one with more cores may start one per core."""
 
 
 def launch(
@@ -38,10 +38,10 @@ def launch(
 ) -> int:
     """Run `dragoman WORDS` in `count` processes on this machine; return the exit code.
 
-    Where one is killed, all start again from the last checkpoint, at most `max_restarts` times, and
-    `say` is told. An error that a process reports itself, such as an invalid setting, would occur
-    again, so it ends the run. Raises InputError for invalid numbers, DragomanError where a
-    process was killed.
+    If one is killed, all restart from the last checkpoint, at most `max_restarts` times, with a
+    message through `say`. An error that a process reports itself, such as an invalid setting, would
+    recur, so it ends the run. Raises InputError for invalid numbers, DragomanError if a process was
+    killed.
     """
     most = max(FEW, os.cpu_count() or 1)
     if not 1 <= count <= most or launched()[1] > 1:
@@ -87,7 +87,7 @@ def _run(count: int, words: Sequence[str]) -> dict[int, int]:
         with handling_ends(forward):
             for number in range(count):
                 ranks.append(_start(number, count, store.port, words))
-                if received:  # perhaps while this one was started: then nobody has told it
+                if received:  # a signal during the start reached only the others
                     ranks[-1].send_signal(received[-1])
                     break
             codes = _wait(ranks, received)
@@ -99,7 +99,7 @@ def _run(count: int, words: Sequence[str]) -> dict[int, int]:
 
 
 def _start(rank: int, count: int, port: int, words: Sequence[str]) -> "subprocess.Popen[bytes]":
-    """Start a process in a session of its own: a terminal's Ctrl-C reaches the launcher alone."""
+    """Start a process in its own session: a terminal's Ctrl-C reaches only the launcher."""
     threads = str(max(1, torch.get_num_threads() // count))
     variables = {
         "RANK": str(rank),
@@ -110,7 +110,7 @@ def _start(rank: int, count: int, port: int, words: Sequence[str]) -> "subproces
         "NCCL_SOCKET_IFNAME": LOOPBACK,
     }
     return subprocess.Popen(  # noqa: S603 -- this very program
-        [sys.executable, "-P", "-m", "dragoman", *words],  # imports nothing of the current folder
+        [sys.executable, "-P", "-m", "dragoman", *words],  # -P: no imports from the current folder
         env={"OMP_NUM_THREADS": threads, **os.environ, **variables},
         stdin=subprocess.PIPE,
         start_new_session=True,
@@ -120,7 +120,7 @@ def _start(rank: int, count: int, port: int, words: Sequence[str]) -> "subproces
 def _wait(ranks: "Sequence[subprocess.Popen[bytes]]", received: Sequence[int]) -> dict[int, int]:
     """Wait until all have ended; return the exit codes of those that failed by themselves.
 
-    Where one fails, the others have `NOTICE` seconds to notice it; then they are told to end.
+    If one fails, the others have `NOTICE` seconds to notice; then they are told to end.
     """
     deadline = math.inf
     while True:

@@ -1,4 +1,4 @@
-"""The log of a run, `metrics.jsonl`, as what draws, lists, compares and fits runs reads it."""
+"""The log of a run, `metrics.jsonl`, as read for plots, lists, comparisons and fits."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """What is read of a line."""
+    """The fields that are read from a line."""
 
     step: int
     seconds: float = 0.0
@@ -31,8 +31,8 @@ class LogLine:
 
 
 def read_log(path: Path) -> list[LogLine]:
-    """Read a log. Raises InputError for one that is not there, and for a damaged line."""
-    lines = read_file(path).split(b"\n")[:-1]  # what follows the last line feed is being written
+    """Read a log. Raises InputError if it is missing or has a damaged line."""
+    lines = read_file(path).split(b"\n")[:-1]  # a line without line feed is still being written
     return [
         read_json(f"{path}, line {number}", text, LogLine)
         for number, text in enumerate(lines, start=1)
@@ -42,7 +42,7 @@ def read_log(path: Path) -> list[LogLine]:
 def read_json(
     name: object, text: bytes, kind: type[T], advice: str = "restore it, or give another run."
 ) -> T:
-    """Read what a file of a run holds, or a line of it. Raises InputError where it is damaged."""
+    """Parse a file of a run, or a line of it. Raises InputError if it is damaged."""
     try:
         return msgspec.convert(json.loads(text), kind)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:

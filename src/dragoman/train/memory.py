@@ -1,4 +1,4 @@
-"""Whether a run has memory enough: its largest batches come first, and what to do where not."""
+"""Memory checks: try the largest batches first, and say what to do if memory runs out."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ OUT_OF_MEMORY = (
 
 @contextmanager
 def within_memory(sentence: Callable[[], str]) -> Iterator[None]:
-    """Raise DragomanError with this sentence where there is no memory left."""
+    """Raise DragomanError with this message if memory runs out in the block."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -30,16 +30,16 @@ def within_memory(sentence: Callable[[], str]) -> Iterator[None]:
 
 
 def rehearse(stepper: Stepper[BatchT], largest: Sequence[BatchT], recipe: RunRecipe) -> None:
-    """Take a step with each of these batches, so that a lack of memory is known, and undo it.
+    """Take a step with each of these batches to detect a lack of memory early, then undo it.
 
-    An optimizer without a state makes it in the first step and has it in the second; one that goes
-    on has it, and takes none. Without a learning rate the weights stay. Raises DragomanError where
-    there is no memory.
+    A new optimizer creates its state in the first step and has it in the second; a resumed one
+    already has its state, so it only computes gradients. With a learning rate of 0 the weights do
+    not change. Raises DragomanError if memory runs out.
     """
     scaler, fresh = stepper.scaler, not stepper.optimizer.state
     scaling = {} if scaler is None else scaler.state_dict()
     if scaler is not None:
-        scaler.load_state_dict(scaling | {"scale": 1.0})  # so that nothing is skipped
+        scaler.load_state_dict(scaling | {"scale": 1.0})  # no step is skipped
     with replayed(random_state()):
         for batch in largest:
             group = [batch] * min(2, recipe.train.accumulate)
@@ -56,7 +56,7 @@ def rehearse(stepper: Stepper[BatchT], largest: Sequence[BatchT], recipe: RunRec
 
 
 def too_large(recipe: RunRecipe, batches: Sequence[Batch]) -> str:
-    """What to do where a step with these batches, or a validation, has no memory."""
+    """Return what to do if a step with these batches, or a validation, runs out of memory."""
     limits = to_plain(recipe).get("batch", {})
     given = [f"batch.{k} ({limits[k]:,})" for k in ("max_tokens", "rows") if k in limits]
     how = (

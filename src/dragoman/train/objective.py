@@ -1,19 +1,18 @@
 """Cross-entropy with label smoothing (paper, section 5.4).
 
-The target distribution puts `1 - eps` on the right token and spreads `eps` evenly over all
-`V` (Szegedy et al., 2016, section 7). With logits `z` and right token `y` the loss of one
-position is
+The target distribution puts `1 - eps` on the right token and spreads `eps` evenly over all `V`
+(Szegedy et al., 2016, section 7). With logits `z` and right token `y` the loss of one position is
 
     log sum_v exp(z_v)  -  (1 - eps) z_y  -  eps / V * sum_v z_v
 
 Losses are sums over tokens. The step divides by the tokens of the whole step.
 
 R-Drop (Liang et al., 2021, "R-Drop: Regularized Dropout for Neural Networks") reads each sentence
-twice, with different dropout, and has the two distributions `p` and `q` of a position agree:
+twice, with different dropout, and pulls the two distributions `p` and `q` of a position together:
 
     (loss_p + loss_q) / 2  +  weight / 4 * (KL(p || q) + KL(q || p))
 
-which is half of the paper's equation 4, whose loss is that of two sentences.
+which is half of the paper's equation 4, whose loss sums both passes.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,9 +33,9 @@ from dragoman.nn.cpu.cross_entropy import (
 )
 
 CHUNK = 512
-"""Positions whose logits exist at a time, so that they stay in a CPU's cache; even, for pairs."""
+"""Positions whose logits exist at a time, so that they fit in a CPU's cache; even, for pairs."""
 GPU_LOGITS = 1 << 26
-"""Logits that exist at a time on a GPU, which idles between small kernels."""
+"""Logits that exist at a time on a GPU, which would idle between small kernels."""
 
 
 def next_token_loss(
@@ -46,20 +45,20 @@ def next_token_loss(
     documents: Documents | None,
     smoothing: float,
 ) -> Tensor:
-    """Sum the loss over targets that are not negative; `documents` that fill one row are apart."""
+    """Sum the loss over non-negative targets; `documents` packed into one row stay separate."""
     hidden_BLD = model.hidden(inputs_BL, None, documents)
     real_BL = targets_BL >= 0
     return _decoder_loss(model, hidden_BLD[real_BL], targets_BL[real_BL], smoothing)
 
 
 def masked_loss(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor, smoothing: float) -> Tensor:
-    """Sum the loss over the targets that are not negative; the head runs on no other position."""
+    """Sum the loss over non-negative targets; the head runs only at their positions."""
     output, hidden_MD, targets_M = _at_targets(model, ids_BL, targets_BL)
     return _fused_loss(output, hidden_MD, targets_M, smoothing)
 
 
 def masked_guesses(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the sum of the loss over the targets, and how many of them have the largest logit."""
+    """Return the loss summed over the targets, and the number of targets with the largest logit."""
     losses, correct = [], []
     output, hidden_MD, targets_M = _at_targets(model, ids_BL, targets_BL)
     for logits, targets in _in_chunks(output, output.out_features, hidden_MD, targets_M):
@@ -71,7 +70,7 @@ def masked_guesses(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor) -> tu
 def _at_targets(
     model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor
 ) -> tuple[nn.Linear, Tensor, Tensor]:
-    """Give the last layer, what it takes where there is a target, and the targets."""
+    """Return the last layer, its inputs at positions with a target, and the targets."""
     head = model.head
     if not isinstance(head, MaskedLanguageOutput):
         raise TypeError(f"the model's head is {type(head).__name__}, which gives no words")
@@ -112,7 +111,7 @@ def agreeing_loss(
 def reference_agreeing_loss(
     logits_MV: Tensor, targets_M: Tensor, smoothing: float, weight: float
 ) -> Tensor:
-    """Compute R-Drop's loss from the logits of pairs of rows, by torch."""
+    """Compute R-Drop's loss with torch from the logits of pairs of rows."""
     log_p, log_q = logits_MV.log_softmax(-1).unflatten(0, (-1, 2)).unbind(1)
     apart = F.kl_div(log_q, log_p, reduction="sum", log_target=True)
     apart += F.kl_div(log_p, log_q, reduction="sum", log_target=True)
@@ -134,21 +133,21 @@ def _decoder_loss(
 def _in_chunks(
     project: Callable[[Tensor], Tensor], vocab_size: int, hidden_MD: Tensor, targets_M: Tensor
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the logits and the targets of one chunk of positions after the other."""
+    """Yield the logits and targets of one chunk of positions after another."""
     chunk = chunk_size(hidden_MD.device, vocab_size)
     for hidden, targets in zip(hidden_MD.split(chunk), targets_M.split(chunk), strict=True):
         yield project(hidden), targets
 
 
 def chunk_size(device: torch.device, vocab_size: int) -> int:
-    """Return how many positions have their logits at a time; even, for pairs."""
+    """Return the number of positions whose logits exist at a time; even, for pairs."""
     return CHUNK if device.type == "cpu" else max(CHUNK, GPU_LOGITS // vocab_size // 2 * 2)
 
 
 def _fused_loss(
     output: nn.Linear, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
 ) -> Tensor:
-    """Sum the loss of the output layer's logits; of the same bits without gradients as with."""
+    """Sum the loss of the output layer's logits, bit-identical with and without gradients."""
     if torch.is_grad_enabled():
         loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
             hidden_MD, output.weight, output.bias, targets_M, smoothing
@@ -166,7 +165,7 @@ def _fused_loss(
 def reference_loss(
     logits_MV: Tensor, targets_M: Tensor, smoothing: float, reduction: str = "sum"
 ) -> Tensor:
-    """Compute the same loss from logits, by torch: the readable twin of the fused one."""
+    """Compute the same loss with torch from logits: the readable twin of the fused one."""
     return F.cross_entropy(
         logits_MV.float() if logits_MV.dtype != torch.float64 else logits_MV,
         targets_M,
@@ -178,9 +177,9 @@ def reference_loss(
 class _LinearCrossEntropy(torch.autograd.Function):
     """Output layer and loss in one, a chunk of positions at a time.
 
-    The logits of a batch (tokens x vocabulary) are its largest tensor by far. Here a chunk of them
-    becomes its own gradient in place and is gone: memory `O(chunk * V)`, and each logit is read and
-    written a few times in cache instead of many times in memory.
+    The logits of a batch (tokens x vocabulary) are by far its largest tensor. Here a chunk of
+    logits turns into its own gradient in place and is discarded: memory is `O(chunk * V)`, and each
+    logit is read and written a few times in cache instead of many times in memory.
     """
 
     @staticmethod
@@ -205,7 +204,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 logits = F.linear(hidden_MD[part], weight, bias)
                 apart = (
                     divergence_with_gradient(logits) if agreement else None
-                )  # the logits are used up next
+                )  # the next line overwrites the logits
                 part_loss, grad = cross_entropy_with_gradient(logits, targets_M[part], smoothing)
                 loss += part_loss
                 if apart is not None:

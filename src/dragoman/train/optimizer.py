@@ -1,4 +1,4 @@
-"""The learning rate over a run; Adam and AdamW, and their state as named tensors."""
+"""The learning-rate schedules; Adam and AdamW, and their state as named tensors."""
 
 import math
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def learning_rate(config: TrainConfig, step: float, done: float, d_model: int) -
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """Build Adam (Kingma and Ba, 2015) or AdamW (Loshchilov and Hutter, 2019), fused by torch.
 
-    A frozen part gets no gradient, so it is left alone: no moment, no decay.
+    Frozen parameters get no gradient, so the optimizer skips them: no moments, no decay.
     """
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() <= 1]
@@ -56,17 +56,17 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
 
 
 AVERAGE = "ema"
-"""The name of a parameter's moving average in the state of the optimizer."""
+"""Key of a parameter's moving average in the optimizer state."""
 
 
 @torch.no_grad()
 def update_averages(optimizer: torch.optim.Optimizer, decay: float, step: int) -> None:
-    """Move the average of each weight after step `step`, the first being 1.
+    """Update the moving average of each weight after step `step`, counted from 1.
 
-    `e = d e + (1 - d) w` with `d = min(decay, (step - 1) / (step + 8))`: it begins at the weights
-    of the first step, and reaches back over a ninth of a young run. The averages are part of the
-    optimizer's state, so they are saved and resumed with it. A weight without a gradient so far has
-    no state; it is its own average.
+    `e = d e + (1 - d) w` with `d = min(decay, (step - 1) / (step + 8))`: it starts at the weights
+    of the first step, and early in a run it covers about the last ninth of the steps. The averages
+    are part of the optimizer's state, so they are saved and resumed with it. A weight that has had
+    no gradient yet has no state; it is its own average.
     """
     averages, weights = [], []
     for weight, state in optimizer.state.items():
@@ -81,15 +81,15 @@ def update_averages(optimizer: torch.optim.Optimizer, decay: float, step: int) -
 def gradient_sizes(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, float]:
     """Return the root mean square of the latest gradients of each weight, by its name.
 
-    Adam's second moment holds it, a mean over about `1 / (1 - beta2)` steps after clipping, so that
-    nothing is computed for it in training.
+    It comes from Adam's second moment, a mean over about `1 / (1 - beta2)` steps after clipping, so
+    training computes nothing extra for it.
     """
     states = {
         name: optimizer.state[parameter]["exp_avg_sq"]
         for name, parameter in model.named_parameters()
         if "exp_avg_sq" in optimizer.state.get(parameter, {})
     }
-    means = [moment.mean() for moment in states.values()]  # read once: on a GPU this waits
+    means = [moment.mean() for moment in states.values()]  # read once: this synchronizes a GPU
     sizes = torch.stack(means).sqrt().tolist() if means else []
     return dict(zip(states, sizes, strict=True))
 
@@ -106,7 +106,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 def load_optimizer_tensors(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what `optimizer_tensors` gave; a fused optimizer counts its steps on the device."""
+    """Restore the tensors of `optimizer_tensors`; a fused optimizer counts steps on its device."""
     parameters = dict(model.named_parameters())
     for full_name, value in tensors.items():
         name, key = full_name.rsplit("/", 1)

@@ -1,15 +1,16 @@
-r"""Training by several processes: all that they need is applied here, to a run that knows of none.
+r"""Training with several processes: adds all that they need to a run that knows of only one.
 
 Each process, called a rank, has the whole model; PyTorch's `DistributedDataParallel` (Li et al.,
-2020, https://arxiv.org/abs/2006.15704) takes the mean of their gradients. A step of `n` ranks draws
-`n` times `train.accumulate` batches of the one stream. Number `i` of them is that of rank
-`i mod n`, and the step is that of one process with all of them:
+2020, https://arxiv.org/abs/2006.15704) averages their gradients. A step of `n` ranks draws `n`
+times `train.accumulate` batches from the one stream. Batch `i` goes to rank `i mod n`, and the step
+equals that of one process with all of them:
 
 .. math:: \nabla \frac{1}{T} \sum_i \ell_i
           = \frac{1}{n} \sum_{r} \nabla \frac{n}{T} \sum_{i \bmod n = r} \ell_i
 
-where :math:`\ell_i` sums the losses of batch `i` and :math:`T` counts the targets of all. Rank 0
-alone validates, writes and reports; what fails on one rank ends all, with one sentence.
+where :math:`\ell_i` sums the losses of batch `i` and :math:`T` is the number of targets of all
+batches. Only rank 0 validates, writes and reports. An error on one rank ends all ranks, with one
+message.
 """
 
 import os
@@ -45,16 +46,16 @@ from dragoman.train.step import Stepper
 PROMPT = timedelta(minutes=10)
 """How long a rank waits for the others within a step."""
 PATIENT = timedelta(hours=24)
-"""How long it waits while rank 0 tokenizes, validates or writes."""
+"""How long a rank waits while rank 0 tokenizes, validates or writes."""
 GO_ON = "the same command resumes from the last checkpoint"
 
 STORE_PORT = "DRAGOMAN_STORE_PORT"
 """Environment variable: the port on 127.0.0.1 where the launcher of `--nproc` keeps the store."""
 
 LOST = ("gloo", "nccl", "connection", "socket", "timed out", "broken pipe")
-"""Words of the messages of a process whose peer is gone or does not answer."""
+"""Words in the errors of a process whose peer is gone or does not answer."""
 LETTER = 1024
-"""Bytes that go from each rank to each at once; a longer value takes a second exchange."""
+"""Bytes that each rank sends to each other in one exchange; a longer value takes a second one."""
 
 Value = TypeVar("Value")
 
@@ -67,7 +68,7 @@ class Ranks(Processes):
         self._count = 0
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         try:
-            if STORE_PORT in os.environ:  # the store of the launcher; else that of torchrun
+            if STORE_PORT in os.environ:  # the launcher's store; otherwise torchrun's
                 port = int(os.environ[STORE_PORT])
                 self._store = dist.TCPStore("127.0.0.1", port, timeout=PROMPT)  # type: ignore[attr-defined]
             else:
@@ -83,7 +84,7 @@ class Ranks(Processes):
             ) from error
 
     def gather(self, value: Value, *, patient: bool = False) -> list[Value]:
-        """Give a value to all ranks; return those of all, by rank."""
+        """Send a value to all ranks; return the values of all, by rank."""
         self._count += 1
         with self.connected():
             self._store.set(str(self.rank), str(self._count))
@@ -99,7 +100,7 @@ class Ranks(Processes):
         place: Place,
         too_large: Callable[[Sequence[BatchT]], str],
     ) -> Stepper[BatchT]:
-        """Return what takes the steps of all ranks, in shares of the stepper or as wholes."""
+        """Return the stepper of all ranks, with a sharded or a replicated model."""
         given: dict[str, Any] = {each.name: getattr(stepper, each.name) for each in fields(stepper)}
         if not place.sharded:
             loss = DistributedDataParallel(
@@ -107,7 +108,7 @@ class Ranks(Processes):
             )
             more = {"loss": loss, "no_sync": loss.no_sync, "too_large": too_large}
             return ReplicatedStepper(**{**given, **more}, ranks=self)
-        state = stepper.moments()  # before they are sharded
+        state = stepper.moments()  # before sharding
         shares = sharded_loss(job, place.device, self.size, copy=self.leads)
         optimizer = sharded_optimizer(shares.model, config, state)
         own = {"model": shares.model, "optimizer": optimizer, "loss": shares}
@@ -115,14 +116,14 @@ class Ranks(Processes):
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        """Turn the loss of another rank into a DragomanError on rank 0; the others end silently."""
+        """Turn the loss of another rank into a DragomanError on rank 0; others exit silently."""
         try:
             yield
         except RuntimeError as error:
             if not any(word in str(error).lower() for word in LOST):
                 raise
             if not self.leads:
-                os._exit(1)  # there is nothing to clean up, and threads of gloo are still at work
+                os._exit(1)  # nothing to clean up, and gloo's threads still run
             who = "another process of the run has ended, and it or its launcher has said why"
             if "timed out" in str(error).lower():
                 late = [r for r in range(self.size) if int(self._store.get(str(r))) < self._count]
@@ -132,7 +133,7 @@ class Ranks(Processes):
 
 
 def _exchange(words: bytes, size: int, group: dist.ProcessGroup | None) -> list[bytes]:
-    """Give bytes to all ranks of a group; return those of all, by rank."""
+    """Send bytes to all ranks of a group; return the bytes of all, by rank."""
     letter, most = len(words).to_bytes(8, "big") + words, LETTER
     while True:
         mine = torch.frombuffer(bytearray(letter[:most].ljust(most)), dtype=torch.uint8)
@@ -142,15 +143,15 @@ def _exchange(words: bytes, size: int, group: dist.ProcessGroup | None) -> list[
         ends = [8 + int.from_bytes(each[:8], "big") for each in told]
         if max(ends) <= most:
             return [each[8:end] for each, end in zip(told, ends, strict=True)]
-        most = max(ends)  # which all see
+        most = max(ends)  # the same on all ranks
 
 
 class _Loss(JobLoss):
     """A job's loss with one parameter that no batch uses.
 
-    Looking for such, as `layer_drop` makes them, DDP would warn that there is none. As it looks, it
-    does not regroup the gradients after its first step, which would change the order of their sums
-    in a resumed run.
+    DDP looks for unused parameters, which `layer_drop` causes, and would warn if there were none.
+    With this search it does not regroup the gradients after its first step, which would change the
+    order of their sums in a resumed run.
     """
 
     def __init__(self, job: Job[Any]) -> None:
@@ -165,7 +166,7 @@ class RankStepper(Stepper[BatchT]):
     ranks: Ranks
 
     def accumulate(self, batches: Sequence[BatchT]) -> tuple[float, int]:
-        """Compute the gradients of the mean loss over all ranks; return it and their tokens."""
+        """Compute the gradients of the mean loss over all ranks; return loss and token count."""
         counts = [(batch.num_targets, batch.num_tokens) for batch in batches]
         told = [each for mine in self.ranks.gather(counts) for each in mine]
         num_targets, num_tokens = map(sum, zip(*told, strict=True))
@@ -182,7 +183,7 @@ class RankStepper(Stepper[BatchT]):
         return sum(self.ranks.gather(mine)), num_tokens
 
     def backward(self, forward: Callable[[BatchT], Tensor], batches: Sequence[BatchT]) -> None:
-        """Run each batch forward and backward, and sum the gradients of all ranks."""
+        """Run each batch forward and backward, and sum the gradients over all ranks."""
         raise NotImplementedError
 
 
@@ -191,11 +192,11 @@ class ReplicatedStepper(RankStepper[BatchT]):
     """Each rank has the whole model; the loss is wrapped in `DistributedDataParallel`."""
 
     no_sync: Callable[[], AbstractContextManager[None]]
-    """Makes the context of backward passes that exchange nothing."""
+    """Returns the context of backward passes without communication."""
     too_large: Callable[[Sequence[BatchT]], str]
 
     def backward(self, forward: Callable[[BatchT], Tensor], batches: Sequence[BatchT]) -> None:
-        """Agree before the last backward pass, in which the ranks wait for each other."""
+        """Check that no rank failed before the last backward pass, in which they synchronize."""
 
         def begin() -> Tensor:
             with self.no_sync():
@@ -213,9 +214,9 @@ class ShardedStepper(RankStepper[BatchT]):
     """Each rank has a share of every parameter, of its gradient and of its moments."""
 
     def backward(self, forward: Callable[[BatchT], Tensor], batches: Sequence[BatchT]) -> None:
-        """Run the batches; a rank that fails says so itself, and the others lose it.
+        """Run the batches; a rank that fails reports it, and the others lose the connection.
 
-        They wait for each other all the time, and cannot agree before.
+        The ranks wait for each other throughout, so they cannot agree on errors first.
         """
         with self.ranks.connected():
             for batch in batches:
@@ -231,12 +232,12 @@ class ShardedStepper(RankStepper[BatchT]):
         return whole_tensors(state, keep=self.ranks.leads)
 
     def gradient_sizes(self) -> Mapping[str, float]:
-        """Return none: no rank has the whole of a moment."""
+        """Return an empty mapping: no rank has a whole moment."""
         return {}
 
 
 def launched() -> tuple[int, int]:
-    """Return the rank of this process and their number, as torchrun says; 0 and 1 without it."""
+    """Return the rank of this process and the number of ranks from torchrun; 0 and 1 without it."""
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         return 0, 1
     return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -244,7 +245,7 @@ def launched() -> tuple[int, int]:
 
 @cache
 def join_processes() -> Processes:
-    """Join the processes that this one was started with; a second call returns the same."""
+    """Join the processes that this one was started with; later calls return the same object."""
     rank, size = launched()
     if STORE_PORT in os.environ:
         threading.Thread(target=_end_with_launcher, daemon=True).start()
@@ -252,7 +253,7 @@ def join_processes() -> Processes:
 
 
 def _end_with_launcher() -> None:
-    """End this process when the launcher has ended, which holds the other end of its input."""
+    """End this process when the launcher, which holds the other end of its input, has ended."""
     while os.read(0, 1):
         pass
     os._exit(1)

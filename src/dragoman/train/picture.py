@@ -1,4 +1,4 @@
-"""The picture of a run, as an SVG that needs no library, and its answers over time."""
+"""The plot of a run, as an SVG made without libraries, and its answers over time."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,23 +8,23 @@ from html import escape
 from dragoman.train.log import LogLine
 
 Points = Sequence[tuple[int, float]]
-"""Values by step."""
+"""Pairs of step and value."""
 
 WIDTH, HEIGHT = 420, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 34, 28
-"""The size of a panel, and the room around its curves."""
+"""Size of a panel, and the margins around its curves."""
 MOST = 400
-"""Points of a curve; of more, every second is left out, or two of three, and so on."""
+"""Maximum number of points of a curve; longer curves keep every second point, every third, etc."""
 COLOURS = ("#1f6fb4", "#c23b22")
 GRID = 4
-"""Parts into which lines divide each axis."""
+"""Number of parts into which grid lines divide each axis."""
 
 
 def draw_run(lines: Sequence[LogLine], metric: str) -> str:
-    """Return the SVG of a run: losses, score, learning rate and norm of the gradient by step.
+    """Return the SVG of a run: losses, score, learning rate and gradient norm by step.
 
-    A value that is not finite has no point. `metric` is what models are chosen by; a run that has
-    no score shows its validation loss in that place.
+    Values that are not finite are left out. `metric` is what selects the best model; a run without
+    a score shows its validation loss instead.
     """
 
     def curve(name: str) -> Points:
@@ -54,7 +54,7 @@ def draw_run(lines: Sequence[LogLine], metric: str) -> str:
 
 
 def side_by_side(lines: Sequence[LogLine]) -> str:
-    """Return the answers to each validation text over time, below what is right, as text."""
+    """Return the answers to each validation text over time, below the reference, as text."""
     answers: dict[str, list[str]] = {}
     for line in lines:
         for answer, reference in line.examples:
@@ -65,24 +65,24 @@ def side_by_side(lines: Sequence[LogLine]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Where a step and a value are in a panel."""
+    """The coordinates of a panel."""
 
     last: int
-    """The step at the right."""
+    """The step at the right edge."""
     low: float
     high: float
 
     def x(self, step: float) -> str:
-        """The place of a step."""
+        """Return the x coordinate of a step."""
         return f"{LEFT + (WIDTH - RIGHT - LEFT) * step / self.last:.1f}"
 
     def y(self, value: float) -> str:
-        """The place of a value."""
+        """Return the y coordinate of a value."""
         share = (value - self.low) / (self.high - self.low)
         return f"{HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * share:.1f}"
 
     def grid(self) -> Iterator[str]:
-        """Yield lines at even values, and the numbers of both axes."""
+        """Yield the grid lines and the numbers of both axes."""
         for part in range(GRID + 1):
             value = self.low + (self.high - self.low) * part / GRID
             step, y = self.last * part // GRID, self.y(value)

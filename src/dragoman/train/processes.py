@@ -1,7 +1,7 @@
 """The processes that train together, as the trainer sees them.
 
-Here there is one, which agrees with itself at once; `parallel.Ranks` has the same methods for
-several. Each has a rank; rank 0 leads.
+Here there is one, so every exchange is trivial; `parallel.Ranks` has the same methods for several.
+Each has a rank; rank 0 leads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 
 
 class Processes:
-    """The one process of a run, and what several have in common."""
+    """The single process of a run, and the base class of several."""
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
         self.rank, self.size = rank, size
@@ -37,10 +37,10 @@ class Processes:
         return self.rank == 0
 
     def gather(self, value: Value, *, patient: bool = False) -> list[Value]:  # noqa: ARG002 (ranks)
-        """Give a value to all ranks; return those of all, by rank.
+        """Send a value to all ranks; return the values of all, by rank.
 
-        Values are plain data as in JSON, or bytes; a tuple arrives as a list. `patient` where rank
-        0 may be tokenizing, validating or writing meanwhile.
+        Values are plain data as in JSON, or bytes; a tuple arrives as a list. Set `patient` if rank
+        0 may be tokenizing, validating or writing at the time.
         """
         return [value]
 
@@ -51,7 +51,7 @@ class Processes:
         *,
         patient: bool = False,
     ) -> Value:
-        """Work on all ranks; where it fails on one of them, all end with its sentence."""
+        """Do some work on all ranks; if it fails on any of them, all end with its message."""
         error: DragomanError | None = None
         try:
             with within_memory(out_of_memory):
@@ -66,28 +66,28 @@ class Processes:
         return result
 
     def in_turn(self, work: Callable[[], Value]) -> Value:
-        """Work on rank 0, which writes what the others read, and then on them."""
+        """Do some work first on rank 0, which writes what the others read, then on those."""
         idle: Callable[[], Any] = lambda: None  # noqa: E731 -- a type for it
         first: Value = self.together(work if self.leads else idle, patient=True)
         then: Value = self.together(idle if self.leads else work, patient=True)
         return first if self.leads else then
 
     def stop(self, error: DragomanError) -> NoReturn:
-        """Raise on rank 0, which prints it for all; the others end when that one has."""
+        """Raise the error on rank 0, which prints it for all; the others end after that."""
         if not self.leads:
-            self.gather(None)  # rank 0 never comes to it
+            self.gather(None)  # rank 0 never joins
         raise error
 
     def agree(self, progress: Progress, *, interrupted: bool) -> tuple[Progress, bool]:
         """Return the progress of rank 0, and whether any rank was interrupted.
 
-        An interrupt that comes while ranks tell each other counts in the next step, for all.
+        An interrupt that arrives during this exchange takes effect in the next step, on all ranks.
         """
         told = self.gather((interrupted, asdict(progress)), patient=True)
         return Progress(**told[0][1]), any(pressed for pressed, _ in told)
 
     def draw(self, batches: Stream[BatchT], count: int) -> list[BatchT]:
-        """Draw the batches of a step, `count` for each rank; return those of this one."""
+        """Draw the batches of a step, `count` for each rank; return those of this rank."""
 
         def mine() -> list[BatchT]:
             chosen = []
@@ -101,12 +101,12 @@ class Processes:
         return self.together(mine)
 
     def begin_random(self, seed: int) -> None:
-        """Seed each rank but the first anew, so that dropout differs; the weights are drawn."""
+        """Reseed every rank but the first after the weights are drawn, so that dropout differs."""
         if self.rank:
-            torch.manual_seed((seed + 0x9E3779B1 * self.rank) % 2**32)  # a CPU takes 32 bits
+            torch.manual_seed((seed + 0x9E3779B1 * self.rank) % 2**32)  # CPUs take 32 bits
 
     def random_states(self) -> Mapping[str, Tensor]:
-        """Return the states of all ranks; those of rank 0 have the names of a single process."""
+        """Return the random states of all ranks; rank 0's are named as in a single process."""
         mine = {name: state.numpy().tobytes() for name, state in random_state().items()}
         return {
             f"{_prefix(rank)}{name}": torch.frombuffer(bytearray(state), dtype=torch.uint8)
@@ -115,14 +115,14 @@ class Processes:
         }
 
     def set_random_states(self, states: Mapping[str, Tensor]) -> None:
-        """Restore those of this rank; a rank without any keeps its initial ones."""
+        """Restore the states of this rank; without any, it keeps its initial ones."""
         prefix = _prefix(self.rank)
         mine = {name.removeprefix(prefix): states[name] for name in states if prefix in name}
         if mine:
             set_random_state(mine)
 
     def place(self, config: TrainConfig, model: nn.Module) -> Place:
-        """Return what this process computes on; raises InputError where that cannot be."""
+        """Return the device of this process and its precision; raises InputError if unavailable."""
         device = own_gpu(choose_device(config.device), self.size)
         precision = choose_precision(config.precision, device)
         sharded = self.size > 1 and chooses_shards(config, model, device, precision)
@@ -136,9 +136,9 @@ class Processes:
         place: Place,  # noqa: ARG002
         too_large: Callable[[Sequence[BatchT]], str],  # noqa: ARG002
     ) -> Stepper[BatchT]:
-        """Return what takes the steps of all ranks; `too_large` explains a lack of memory.
+        """Return the stepper of all ranks; `too_large` explains an out-of-memory error.
 
-        In a sharded run it has an optimizer and a model of its own, which are shares of these.
+        In a sharded run it has its own optimizer and model, which are shares of these.
         """
         return stepper
 

@@ -24,9 +24,9 @@ from dragoman.train.config import TrainConfig
 
 DATA_VARIABLE = "DRAGOMAN_DATA"
 MOST_STEPS = 100_000
-"""Ends a run whose recipe sets no `max_steps`."""
+"""Limit of a run whose recipe sets no `max_steps`."""
 LENGTH = 30
-"""Tokens of a sentence, on each side, unless a length is given."""
+"""Default number of tokens of a sentence, on each side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +41,19 @@ class DataFiles:
     """Folder of tokenized corpora; the user's cache folder by default."""
 
     def check(self) -> None:
-        """Raise InputError unless every file is there; each task knows which."""
+        """Raise InputError unless every file exists; each task knows which."""
         raise NotImplementedError
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """What the model card says of them, a line each."""
+        """Lines about the files for the model card."""
         raise NotImplementedError
 
     def find(self, name: str) -> Path:
-        """Return the path of a file that the recipe names, or say where it was looked for.
+        """Return the path of a file that the recipe names, or report where it was looked for.
 
-        Raises InputError for a pipe too: whether a run reads a file again depends on its task, on
-        the cache and on whether it resumes an earlier run.
+        Raises InputError for a pipe too: whether a run reads a file again depends on its task, the
+        cache and whether it resumes an earlier run.
         """
         if self.root is not None:
             folders = [Path(self.root)]
@@ -74,7 +74,7 @@ class DataFiles:
 
     @property
     def cache_folder(self) -> Path:
-        """Where tokenised corpora are kept."""
+        """Folder of the tokenized corpora."""
         if self.cache is not None:
             return Path(self.cache)
         return user_folder("XDG_CACHE_HOME", ".cache") / "corpora"
@@ -127,7 +127,7 @@ class RunRecipe:
     """What `dragoman train` runs; each task extends it by its data, its model and its batches."""
 
     metrics: ClassVar[tuple[str, ...]] = ()
-    """What the task measures beside the loss; the best model is chosen by the first."""
+    """What the task measures besides the loss; the best model is chosen by the first."""
     reads_twice: ClassVar[bool] = False
     """Whether its task can learn by R-Drop."""
 
@@ -167,26 +167,26 @@ class RunRecipe:
 
     @property
     def metric(self) -> str:
-        """What the best model is chosen by; of all but the loss, more is better."""
+        """The metric that selects the best model; for all but the loss, more is better."""
         return self.train.metric or (*self.metrics, "loss")[0]
 
     @property
     def planned_steps(self) -> int | None:
-        """The steps of the whole schedule; None where the recipe sets no `max_steps`."""
+        """Number of steps of the whole schedule; None if the recipe sets no `max_steps`."""
         return None if self.train.max_steps == MOST_STEPS else self.train.max_steps
 
     @property
     def own_task(self) -> str | None:
-        """The module of a task from outside the package, which its model folder must name."""
+        """Module of a task from outside the package, which its model folder must name."""
         return self.task if "." in self.task else None
 
     def use(
         self,
         directions: Sequence[tuple[str, str]] = (),  # noqa: ARG002 (for those who extend it)
     ) -> str | None:
-        """Return the command that the trained model is for, as in a task; None where its task's is.
+        """Return the command that uses the model in `{folder}`; None for the default of the task.
 
-        `directions` are those of a model of several languages.
+        `directions` are those of a multilingual model.
         """
         return None
 
@@ -194,11 +194,11 @@ class RunRecipe:
         """Raise InputError for settings that contradict each other in this task."""
 
     def taking_over(self, folder: FolderConfig) -> Self:  # noqa: ARG002 (for those who extend it)
-        """Return the recipe with what a model folder decides beside the architecture."""
+        """Return the recipe with the model folder's settings other than the architecture."""
         return self
 
     def changed(self, settings: Mapping[str, object]) -> Self:
-        """Return the recipe with other settings, which may contradict those that still follow."""
+        """Return a copy with other settings, without checking that they fit the rest."""
         found = copy(self)
         for name, value in settings.items():
             object.__setattr__(found, name, value)
@@ -215,42 +215,42 @@ class RunRecipe:
         raise NotImplementedError
 
     def work(self, length: int | None = None) -> "Work":
-        """Return what the recipe asks of a device.
+        """Return what the recipe requires of a device.
 
         Sentences have `length` tokens on each side, `LENGTH` by default. A vocabulary that training
-        will make counts as large as the recipe asks for. Raises InputError for a length beyond the
-        recipe's own: no batch would hold such a sentence.
+        will build counts with the size that the recipe asks for. Raises InputError for a length
+        beyond the recipe's own limit: no batch would contain such a sentence.
         """
         raise NotImplementedError
 
     def smaller_batch(self, shape: Shape, share: float) -> str:
-        """Return the setting with which a batch has about this share of a shape, in words."""
+        """Return in words the setting that gives batches about this share of a shape."""
         return f"batch.max_tokens to about {int(share * shape.tokens):,}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a recipe asks of a device."""
+    """What a recipe requires of a device."""
 
     recipe: RunRecipe
     config: ModelConfig
-    """The model, with the sizes of its vocabularies."""
+    """The model, with its vocabulary sizes."""
     length: int
-    """Tokens of a sentence, on each side."""
+    """Number of tokens of a sentence, on each side."""
     shape: Shape
     """A full batch."""
     longest: int
-    """Tokens that a row may have on a side."""
+    """Maximum number of tokens of a row, on each side."""
     answer: int = 0
-    """Tokens that the model writes for each input; 0 for an encoder."""
+    """Number of tokens that the model generates for each input; 0 for an encoder."""
     beam_size: int = 1
-    """Hypotheses that decoding keeps."""
+    """Number of hypotheses in decoding."""
     vocab_size: int = 0
-    """Tokens that the model chooses from; 0 where it predicts labels."""
+    """Number of tokens that the model chooses from; 0 if it predicts labels."""
 
     @property
     def kind(self) -> Any:  # noqa: ANN401 (to mypy a class of dataclasses has no hash)
-        """The class of the recipe: with config and shape it decides what a batch takes."""
+        """The recipe class, which together with config and shape decides the cost of a batch."""
         return type(self.recipe)
 
     @property
@@ -260,26 +260,26 @@ class Work:
 
     @property
     def src_length(self) -> int:
-        """Tokens of a source; 0 where there is none."""
+        """Number of source tokens; 0 if there is no source."""
         return self.length if self.shape.src_length else 0
 
     @property
     def prompt(self) -> int:
-        """Tokens of the prompt that the answer continues; 0 where it answers a source."""
+        """Number of prompt tokens that the answer continues; 0 if it answers a source."""
         return self.length - self.src_length
 
     def texts(self, rows: int) -> Shape:
-        """Return a batch of so many sentences; without a source they are what is read."""
+        """Return a batch of this many sentences; without a source, they are the input."""
         return Shape(rows=rows, src_length=self.src_length, length=self.length)
 
     @property
     def step_tokens(self) -> int:
-        """Tokens of a step of the optimizer."""
+        """Number of tokens per optimizer step."""
         return self.recipe.train.accumulate * self.shape.tokens
 
 
 def sentence_length(length: int | None, key: str, most: int) -> int:
-    """Return the given length, or a usual one. Raises InputError if the recipe has less room."""
+    """Return the given length, or the default. Raises InputError if the recipe allows less."""
     if length is not None and length > most:
         raise InputError(
             f"length = {length} is over the recipe's {key} = {most}: ask for {most} or less, or "
@@ -290,7 +290,7 @@ def sentence_length(length: int | None, key: str, most: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingFiles(DataFiles):
-    """A file to learn from, and one for validation."""
+    """A file of training examples, and one for validation."""
 
     train: str | None = None
     """File of training examples; .gz, .bz2, .xz and .zst are decompressed."""
@@ -306,7 +306,7 @@ class TrainingFiles(DataFiles):
 
     @property
     def training(self) -> Path:
-        """The file to learn from."""
+        """The file of training examples."""
         if self.train is None:
             raise InputError("there is nothing to learn from: set data.train")
         return self.find(self.train)
@@ -318,16 +318,16 @@ class TrainingFiles(DataFiles):
 
     @property
     def files(self) -> list[Path]:
-        """The file to learn from and, if one is given, that for validation."""
+        """The training file and, if one is given, the validation file."""
         return [self.training, *filter(None, [self.validation])]
 
     def check(self) -> None:
-        """Raise InputError unless every file is there."""
+        """Raise InputError unless every file exists."""
         _ = self.files
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """What the model card says of them, a line each."""
+        """Lines about the files for the model card."""
         held_out = f"up to {self.hold_out} examples held out from the training data"
         return (
             f"training: `{self.train}`",

@@ -1,4 +1,4 @@
-"""What a run shows and writes down: a display, metrics.jsonl, trackers, the model card."""
+"""What a run shows and records: the display, metrics.jsonl, trackers and the model card."""
 
 import json
 import math
@@ -32,7 +32,7 @@ from dragoman.train.trackers import TensorBoard, Tracker
 from dragoman.version import __version__
 from dragoman.wording import clock, counted
 
-PLAIN_SECONDS = 15.0  # between the lines where there is no terminal
+PLAIN_SECONDS = 15.0  # between lines without a terminal
 
 
 class Speed:
@@ -46,7 +46,7 @@ class Speed:
     def read(self, progress: Progress, *, least_seconds: float = 0.0) -> float | None:
         """Return the rate, or None at the first reading.
 
-        Younger readings than `least_seconds` repeat the last one.
+        Readings within `least_seconds` of the last one repeat its rate.
         """
         if self._seconds is None:
             self._seconds, self._tokens = progress.seconds, progress.tokens
@@ -58,26 +58,26 @@ class Speed:
 
 
 class Reporter:
-    """Called during a run, to report; the base class does nothing."""
+    """Receives the events of a run; the base class does nothing."""
 
     def stepped(self, progress: Progress, result: StepResult) -> None:
         """Called after each optimizer step."""
 
     def skipped(self, progress: Progress, skipped: Skipped) -> None:
-        """A step was not taken."""
+        """Called after a step was skipped."""
 
     def validated(self, progress: Progress, validation: Validation) -> None:
-        """A validation was made."""
+        """Called after each validation."""
 
     def stopped(self, progress: Progress, reason: str) -> None:
-        """The run ends."""
+        """Called when the run ends."""
 
     def close(self) -> None:
-        """Called last, also where an error ended the run."""
+        """Called last, even if an error ended the run."""
 
 
 class ConsoleReport(Reporter):
-    """A live line on a terminal; plain lines, now and then, where there is none."""
+    """A live line on a terminal; without one, a plain line now and then."""
 
     def __init__(self, console: Console, config: TrainConfig) -> None:
         self._console = console
@@ -119,7 +119,7 @@ class ConsoleReport(Reporter):
         self._console.print(f"step {progress.step:,}: validation {self._validation}{best}")
         half = max(1, self._console.width // 2 - 4)
         table = [("answer", "reference"), *validation.examples] if validation.examples else []
-        for columns in table:  # a line each, cut to the width
+        for columns in table:  # one line each, truncated to fit
             left, right = map(Text, columns)
             left.truncate(half, overflow="ellipsis", pad=True)
             right.truncate(half, overflow="ellipsis")
@@ -133,7 +133,7 @@ class ConsoleReport(Reporter):
             self._warn(warning)
 
     def stopped(self, progress: Progress, reason: str) -> None:
-        """Remove the live line."""
+        """Remove the live line and print why the run ended."""
         self.close()
         self._console.print(
             f"Stopped at step {progress.step:,} after {clock(progress.seconds)}: {reason}."
@@ -142,7 +142,7 @@ class ConsoleReport(Reporter):
             self._warn(progress.cut_short(self._config, at_end=True))
 
     def close(self) -> None:
-        """Restore the terminal, whatever happened; a second time does nothing."""
+        """Restore the terminal in any case; calling it again does nothing."""
         if self._bar.live.is_started:
             self._bar.stop()
 
@@ -152,7 +152,7 @@ class ConsoleReport(Reporter):
 
     def _line(self, progress: Progress, result: StepResult, speed: float | None) -> str:
         line = f"step {progress.step:,}: loss {result.loss:.3f}, "
-        if speed:  # not after one step, from which no time can be predicted either
+        if speed:  # unknown after one step, as is the time left
             line += f"{speed:,.0f} tokens/s, "
         line += f"rate {result.learning_rate:.2e}, "
         done = progress.done(self._config)
@@ -162,7 +162,7 @@ class ConsoleReport(Reporter):
 
 
 class MetricsFile(Reporter):
-    """One JSON object a line, `{"step": ..., "loss": ...}` or `valid` or `skipped` for `loss`.
+    """One JSON object per line, `{"step": ..., "loss": ...}` or `valid` or `skipped` for `loss`.
 
     Trackers get the same lines.
     """
@@ -192,12 +192,12 @@ class MetricsFile(Reporter):
             )
 
     def skipped(self, progress: Progress, skipped: Skipped) -> None:
-        """Write why a step was skipped, with all examples, and how many were up to now."""
+        """Write why a step was skipped, with all its examples, and the number skipped so far."""
         values = {"total": progress.skipped, **asdict(skipped)}
         self._write({"step": progress.step, "seconds": progress.seconds, "skipped": values})
 
     def validated(self, progress: Progress, validation: Validation) -> None:
-        """Write what the validation found, warned of and showed."""
+        """Write the figures, warnings and examples of the validation."""
         found: dict[str, Any] = {"valid": validation.to_dict()}
         beside = {"warnings": validation.warnings, "examples": validation.examples}
         found |= {name: value for name, value in beside.items() if value}
@@ -208,7 +208,7 @@ class MetricsFile(Reporter):
         self._write({"step": progress.step, "seconds": progress.seconds, "stopped": reason})
 
     def close(self) -> None:
-        """Let the trackers send what they have."""
+        """Let the trackers send what is left."""
         for tracker in self._trackers:
             tracker.close()
 
@@ -228,13 +228,13 @@ class MetricsFile(Reporter):
 
 
 class RunPicture(Reporter):
-    """What the log tells at each validation: curves in `run.svg`, answers in `samples.txt`."""
+    """Redraws `run.svg` (curves) and `samples.txt` (answers) from the log at each validation."""
 
     def __init__(self, folder: RunFolder, metric: str) -> None:
         self._folder, self._metric = folder, metric
 
     def validated(self, progress: Progress, validation: Validation) -> None:  # noqa: ARG002
-        """Draw the run so far; a picture that cannot be written ends no run."""
+        """Draw the run so far; failing to write the picture does not end the run."""
         with suppress(OSError, InputError):
             lines = read_log(self._folder.metrics)
             write_durably(self._folder.training / "run.svg", draw_run(lines, self._metric))
@@ -245,7 +245,7 @@ class RunPicture(Reporter):
 def reporters_of(
     folder: RunFolder, recipe: RunRecipe, progress: Progress, say: Say
 ) -> list[Reporter]:
-    """Return what writes into the folder of a run, which is at this progress."""
+    """Return the reporters that write to the folder of a run, which has this progress."""
     name = recipe.train.tracker
     trackers = [Tracker(name, folder, deciding(recipe), say)] if name else []
     return [
@@ -255,7 +255,7 @@ def reporters_of(
 
 
 def _cut_after(path: Path, progress: Progress) -> None:
-    """Drop the lines that a resumed run is going to write again."""
+    """Remove the lines that a resumed run will write again."""
 
     def stays(line: str) -> bool:
         try:
@@ -265,19 +265,19 @@ def _cut_after(path: Path, progress: Progress) -> None:
             if values["step"] < progress.step or "loss" in values:
                 return bool(values["step"] <= progress.step)
             return "valid" in values and 0 < values["step"] == progress.validated_step
-        except (ValueError, TypeError, LookupError, RecursionError):  # damaged: no loss
+        except (ValueError, TypeError, LookupError, RecursionError):  # damaged lines can go
             return False
 
     if path.exists():
         text = path.read_text(encoding="utf-8", errors="replace")
-        lines = text.split("\n")[:-1]  # the last one was cut off
+        lines = text.split("\n")[:-1]  # without an incomplete last one
         write_durably(path, "".join(line + "\n" for line in lines if stays(line)))
 
 
 # ---------------------------------------------------------------- the model card
 
 UNFINISHED = "**Unfinished:** "
-"""Begins the line that goes when the run ends."""
+"""Start of the paragraph that is removed when the run ends."""
 
 
 def model_card(
@@ -287,7 +287,7 @@ def model_card(
     progress: Progress,
     figures: Mapping[str, float],
 ) -> str:
-    """Write the card as Markdown: data, architecture, training, scores, versions, how to use."""
+    """Return the model card as Markdown: data, architecture, training, scores, versions and use."""
     data = [*part.data]
     data += [f"from: {recipe.data.source}"] if recipe.data.source else []
     data += [f"started from: `{recipe.start.model}`"] if recipe.start.model else []
@@ -319,8 +319,8 @@ def model_card(
 def end_card(folder: Path) -> None:
     """Remove the note that the run is unfinished from the card in a folder."""
     card = folder / CARD
-    if card.exists():  # else somebody has removed it
-        text = card.read_text(encoding="utf-8", errors="surrogateescape")  # who knows who edited it
+    if card.exists():  # the user may have removed it
+        text = card.read_text(encoding="utf-8", errors="surrogateescape")  # users may edit it
         kept = (block for block in text.split("\n\n") if not block.startswith(UNFINISHED))
         write_durably(card, "\n\n".join(kept))
 

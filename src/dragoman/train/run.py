@@ -1,4 +1,4 @@
-"""A run from its recipe to its end: what it begins with, in a folder that it holds."""
+"""A run from its recipe to its end, in a locked folder."""
 
 import time
 from collections.abc import Callable
@@ -29,13 +29,13 @@ def run_recipe(
 ) -> TrainResult:
     """Run a recipe to its end, or resume the unfinished run in its folder.
 
-    `estimate` is called once the run can begin, before a text is read. `assemble` then makes the
-    job, and what `estimate` returned may reject its model and batches before anything large is
-    made. A run limited by steps that is killed at any moment, and gone on with, ends with the bits
-    of one that was not; under `max_minutes` a falling rate and its warm-up follow the clock.
-    Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
-    for losses that are not finite, a full disk and a lack of memory; the checkpoints written before
-    stay whole.
+    `estimate` is called once the run can begin, before any text is read. `assemble` then builds the
+    job, and the check that `estimate` returned may reject its model and batches before anything
+    large is allocated. A run limited by steps that is killed at any moment and resumed ends
+    bit-identical to an uninterrupted one; under `max_minutes` a falling rate and its warm-up follow
+    the clock. Raises InputError for anything wrong with the recipe, its data or its folder,
+    DragomanError for non-finite losses, a full disk and a lack of memory; checkpoints written
+    before stay intact.
     """
     started = time.monotonic()
     processes = join_processes()
@@ -43,21 +43,21 @@ def run_recipe(
         console = Console(quiet=True)
 
     def begin() -> tuple[Job[Any], RunFolder]:
-        recipe.data.check()  # before there is a folder
+        recipe.data.check()  # before creating the folder
         folder, source = RunFolder.of(recipe), None
         check_start(recipe, folder.start)
         if folder.start is not None and not checkpoints(folder.checkpoints):
-            source = folder.start.load()  # finds damage before the texts are read
+            source = folder.start.load()  # detects damage before reading texts
         if processes.leads:
             stack.enter_context(folder.open(recipe))
-        say = partial(console.print, markup=False, emoji=False)  # lines of corpora are data
+        say = partial(console.print, markup=False, emoji=False)  # corpus lines are not markup
         job = assemble(recipe, folder, say, estimate() if processes.leads else unchecked)
         if folder.start is not None and source is not None:
             theirs = folder.start.config
             console.print(copy_weights(source, theirs, job.model, job.config.model, recipe))
             keep_start(folder.training, folder.start, source)
         if processes.leads:
-            folder.check_there()  # or it would begin anew where it was
+            folder.check_there()  # or the run would recreate its old folder
         return job, folder
 
     with ExitStack() as stack:

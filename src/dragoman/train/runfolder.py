@@ -1,4 +1,4 @@
-"""The folder of a run: its recipe, its checkpoints, whether it is finished."""
+"""The folder of a run: its recipe, its checkpoints, and whether it is finished."""
 
 import json
 import shutil
@@ -34,15 +34,15 @@ RESULT_NEUTRAL_SETTINGS = (
 """Settings that do not affect the numbers of a run."""
 
 LIMITS = frozenset({"train.max_steps", "train.max_minutes", "train.patience"})
-"""Settings that end a run, and may differ when it is resumed."""
+"""Settings that end a run, and may change when it is resumed."""
 
 BATCH_SIZE = ("batch.max_tokens", "batch.rows")
 ADJUSTABLE = frozenset({"train.save_every", "train.accumulate", *BATCH_SIZE})
-"""Settings that may differ when a run resumes, whose result then has other bits."""
+"""Settings that may change when a run is resumed, although its result then differs."""
 
 LOCK = ".lock"
 GLANCE = 0.5
-"""Seconds for which the lock is tried: a listing of runs holds it for a moment."""
+"""Seconds to wait for the lock: listing runs takes it for a moment."""
 RECIPE = "recipe.json"
 GONE = (
     "{} was moved or removed while its run was going on; to resume from the last checkpoint, run "
@@ -56,7 +56,7 @@ RecipeT = TypeVar("RecipeT", bound=RunRecipe)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """What `finished.json` holds."""
+    """The contents of `finished.json`."""
 
     reason: str
     step: int
@@ -66,7 +66,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A model folder in the making; `training/` holds what resuming needs."""
+    """A model folder in the making; `training/` contains what resuming needs."""
 
     path: Path
     start: ModelFolder | None = None
@@ -74,10 +74,10 @@ class RunFolder:
 
     @classmethod
     def of(cls, recipe: RunRecipe) -> "RunFolder":
-        """The folder of a recipe's run, with the model opened that it starts from.
+        """Return the folder of a recipe's run, and open the model that it starts from.
 
-        Where that is gone, a run with a checkpoint has the weights, and its own model folder
-        everything else. Raises InputError for a folder that cannot be used.
+        If that model is gone but the run has a checkpoint, the checkpoint has the weights and the
+        run's own model folder has the rest. Raises InputError for a folder that cannot be used.
         """
         folder, start = cls(Path(recipe.out)), recipe.start.model
         if start is None:
@@ -87,35 +87,35 @@ class RunFolder:
 
     @property
     def training(self) -> Path:
-        """What resuming needs."""
+        """The folder with everything that resuming needs."""
         return self.path / "training"
 
     @property
     def checkpoints(self) -> Path:
-        """A folder for each checkpoint."""
+        """The folder with a folder per checkpoint."""
         return self.training / "checkpoints"
 
     @property
     def metrics(self) -> Path:
-        """One JSON object a line."""
+        """The log, one JSON object per line."""
         return self.training / "metrics.jsonl"
 
     @property
     def progress(self) -> Progress:
-        """How far the newest checkpoint is; a damaged one is reported when it is loaded."""
+        """Progress of the newest checkpoint; a damaged one is reported when it is loaded."""
         with suppress(IndexError, InputError):
             return read_state(checkpoints(self.checkpoints)[-1]).progress
         return Progress()
 
     @property
     def end(self) -> End | None:
-        """How the run was finished, where it is. Raises InputError for a damaged file."""
+        """How the run finished, if it has. Raises InputError for a damaged file."""
         marker = self.training / FINISHED
         return _read(marker, End) if marker.exists() else None
 
     @property
     def exported(self) -> dict[str, float] | None:
-        """The validation of the model that the run wrote when it was finished a first time."""
+        """Validation of the model that the run wrote when it finished for the first time."""
         before = self.training / FINISHED_BEFORE
         return _read(before, End).valid if before.exists() else None
 
@@ -124,7 +124,7 @@ class RunFolder:
         """Begin a run in a new or empty folder, or resume the same run in an old one.
 
         While it is open, no other process can open it. A new run that is rejected (InputError)
-        before its first checkpoint leaves no folder.
+        before its first checkpoint leaves no folder behind.
         """
         check_out(recipe)
         with ExitStack() as stack:
@@ -132,7 +132,7 @@ class RunFolder:
                 new = self.training if self.path.exists() else self.path
                 self.training.mkdir(parents=True, exist_ok=True)
                 hold(self.training / LOCK, stack, GLANCE)
-                begun = (self.training / RECIPE).exists()  # known once nobody else can write it
+                begun = (self.training / RECIPE).exists()  # stable once locked
                 if begun:
                     self._go_on(recipe)
                 text = json.dumps(to_plain(recipe), indent=2, sort_keys=True, ensure_ascii=False)
@@ -154,29 +154,29 @@ class RunFolder:
                 raise
 
     def check_there(self) -> None:
-        """Raise DragomanError where the folder of a run that was begun has been taken away."""
+        """Raise DragomanError if the folder of a started run was moved or removed."""
         if not (self.training / RECIPE).exists():
             raise DragomanError(GONE.format(self.path))
 
     def is_finished(self, recipe: RunRecipe) -> bool:
-        """Whether this very run is done: neither its settings nor its limits have changed."""
+        """Return whether exactly this run is done: no settings and no limits have changed."""
         return (self.training / FINISHED).exists() and not self._changed(recipe)
 
     def mark_finished(self, reason: str, progress: Progress) -> None:
-        """Remember that the run reached its end."""
+        """Record that the run reached its end."""
         try:
             end = asdict(End(reason=reason, step=progress.step, valid=progress.best))
-            text = json.dumps(end, sort_keys=True)  # as those of a best from a checkpoint are
+            text = json.dumps(end, sort_keys=True)  # sorted, as `best` in a checkpoint is
             write_durably(self.training / FINISHED, text)
         except OSError as error:
             raise DragomanError(f"Cannot write to {self.training}: {error.strerror}") from error
 
     def _go_on(self, recipe: RunRecipe) -> None:
-        """Accept a recipe that resumes the run; a run without a checkpoint begins anew."""
+        """Accept a recipe that resumes the run; a run without a checkpoint starts over."""
         changed = self._changed(recipe)
         others = [key for key in changed if key not in LIMITS | ADJUSTABLE]
         if others and not self._has_learned:
-            _empty(self.training)  # of a run that failed on its first steps
+            _empty(self.training)  # from a run that failed on its first steps
         elif others:
             old, new = changed[others[0]]
             raise InputError(
@@ -196,15 +196,15 @@ class RunFolder:
         (self.training / FINISHED).replace(self.training / FINISHED_BEFORE)
 
     def _changed(self, recipe: RunRecipe) -> dict[str, tuple[Any, Any]]:
-        """Old and new value of each setting that decides, where they differ."""
+        """Return the old and new value of each setting that affects the result and differs."""
         old, new = deciding(self.begun(recipe)), deciding(recipe)
         keys = [key for key in sorted(old | new) if key not in RESULT_NEUTRAL_SETTINGS]
         return {k: (old.get(k), new.get(k)) for k in keys if old.get(k) != new.get(k)}
 
     def begun(self, recipe: RecipeT) -> RecipeT:
-        """Return the recipe of this task that the run was begun with; new keys have their defaults.
+        """Return the recipe that the run was started with; newer keys have their defaults.
 
-        Where its file is damaged, the newest checkpoint has it too.
+        If its file is damaged, the newest checkpoint has a copy.
         """
         path = self.training / RECIPE
         try:
@@ -228,7 +228,7 @@ class RunFolder:
 
 
 def check_out(recipe: RunRecipe) -> None:
-    """Raise InputError for a recipe without a folder, or with one that holds other things."""
+    """Raise InputError for a recipe without a folder, or with one that contains other files."""
     path = Path(recipe.out)
     if not recipe.out:
         raise InputError("a run needs a folder to write to: give --out DIR or out=DIR")
@@ -245,12 +245,12 @@ def check_out(recipe: RunRecipe) -> None:
 
 
 def deciding(recipe: RunRecipe) -> dict[str, Any]:
-    """The settings of a recipe by dotted key, the task's own metric by its name."""
+    """Return the settings of a recipe by dotted key, with the task's default metric filled in."""
     return flatten(to_plain(recipe)) | {"train.metric": recipe.metric}
 
 
 Adjusted = Mapping[str, tuple[Any, Any]]
-"""Settings that have changed since a checkpoint, by their old and new values."""
+"""Old and new values of settings that have changed since a checkpoint."""
 
 
 def adjusted_settings(saved: Mapping[str, Any], recipe: RunRecipe) -> Adjusted:
@@ -261,14 +261,14 @@ def adjusted_settings(saved: Mapping[str, Any], recipe: RunRecipe) -> Adjusted:
 
 
 def former_size(adjusted: Adjusted) -> dict[str, Any]:
-    """Return the size of batches that has changed, by the names of a config of batches."""
+    """Return the old values of changed batch sizes, by the field names of a batch config."""
     return {k.removeprefix("batch."): old for k, (old, _) in adjusted.items() if k in BATCH_SIZE}
 
 
 def resume_warnings(
     before: Mapping[str, str], now: Mapping[str, str], adjusted: Adjusted
 ) -> list[str]:
-    """Return what to say of a run whose machine or settings are not those of its checkpoint."""
+    """Return warnings for a run whose machine or settings differ from those of its checkpoint."""
     machine = [f"{k} {v} (was {before[k]})" for k, v in now.items() if v != before.get(k, v)]
     changed = [f"this machine has {', '.join(machine)}"] if machine else []
     changed += [f"{key} is {new} (was {old})" for key, (old, new) in adjusted.items()]
@@ -286,13 +286,13 @@ def _read(path: Path, kind: type[T]) -> T:
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether there is a folder with nothing in it but what a run left that was killed at once."""
+    """Return whether a folder is empty, apart from what a run killed at its start leaves behind."""
     ours = (f".{RECIPE}.part", LOCK)
     return path.is_dir() and all(p.is_dir() or p.name in ours for p in path.rglob("*"))
 
 
 def _empty(training: Path) -> None:
-    """Remove all but the lock, which is held, and the recipe, by which the folder is a run's."""
+    """Remove all but the lock, which is held, and the recipe, which marks the folder as a run's."""
     for path in training.iterdir():
         if path.is_dir():
             shutil.rmtree(path)

@@ -1,16 +1,16 @@
-"""Training a model whose weights, gradients and moments are too large for each device.
+"""Training a model whose weights, gradients and moments are too large for one device.
 
-Each process keeps a share of every parameter, of its gradient and of Adam's moments. A layer's
-weights are gathered from all when it runs, forward and backward, and forgotten after it; its
-gradients are summed where their shares belong (ZeRO: Rajbhandari et al., 2020,
+Each process keeps a share of every parameter, its gradient and Adam's moments. A layer's weights
+are gathered from all processes when it runs, forward and backward, and freed afterwards; its
+gradients are summed into their shares (ZeRO: Rajbhandari et al., 2020,
 https://arxiv.org/abs/1910.02054), by PyTorch's `fully_shard`. A batch then communicates one and a
-half times as much as with whole models, and a device holds `16 / n` bytes of each parameter in the
-place of 16.
+half times as much as with whole models, and a device holds `16 / n` bytes per parameter instead of
+16.
 
-What is sharded is a copy, so the job keeps an ordinary model on the CPU: the first process fetches
-the weights into it to validate, to export and to save, by code that knows nothing of shards.
+The sharded model is a copy, so the job keeps an ordinary model on the CPU: the first process
+gathers the weights into it to validate, export and save with code that knows nothing of shards.
 
-PyTorch's own parts for it are imported where they are used: half a second, which nobody else needs.
+PyTorch's modules for sharding are imported only when used: they take half a second.
 """
 
 import warnings
@@ -32,7 +32,7 @@ from dragoman.train.optimizer import load_optimizer_tensors, make_optimizer
 
 
 class JobLoss(nn.Module):
-    """A job's loss as a module, which is what can be wrapped."""
+    """A job's loss as a module that can be wrapped."""
 
     def __init__(self, job: Job[Any]) -> None:
         super().__init__()
@@ -47,10 +47,10 @@ class JobLoss(nn.Module):
 def chooses_shards(
     config: TrainConfig, model: nn.Module, device: torch.device, precision: str
 ) -> bool:
-    """Return whether a run of several processes shards its model: `train.shard`, or by its size.
+    """Return whether a run of several processes shards its model, by `train.shard` or by size.
 
-    `auto` shards on GPUs, where the whole would take more than half of the memory.
-    Raises InputError for a model, and a precision, that may not be sharded.
+    `auto` shards on GPUs if the whole training state would take more than half of the memory.
+    Raises InputError for a model or a precision that cannot be sharded.
     """
     if config.shard == "off":
         return False
@@ -76,12 +76,13 @@ def chooses_shards(
 def sharded_loss(job: Job[Any], device: torch.device, size: int, *, copy: bool) -> JobLoss:
     """Shard the model of a job, or a copy of it, over `size` processes; return its loss.
 
-    Each layer is a unit, what a decoder asks of it before it runs is one more; then all the rest.
+    Each layer is a unit. The parts of a layer that a decoder needs before the layer runs are units
+    of their own, and everything else is the last one.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FSDPModule, fully_shard
 
-    warnings.filterwarnings("ignore", "FSDP2-wrapped module")  # may return no view changed in place
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module")  # about views changed in place
     mesh = init_device_mesh(device.type, (size,))
     model = deepcopy(job.model) if copy else job.model
     for stack in (each for each in model.modules() if isinstance(each, Stack)):
@@ -96,14 +97,14 @@ def sharded_loss(job: Job[Any], device: torch.device, size: int, *, copy: bool) 
     fully_shard(loss, mesh=mesh)
     for module in loss.modules():
         if isinstance(module, FSDPModule):
-            module.set_force_sum_reduction_for_comms(enable=True)  # gloo takes no mean
+            module.set_force_sum_reduction_for_comms(enable=True)  # gloo cannot average
     return loss
 
 
 def sharded_optimizer(
     model: nn.Module, config: TrainConfig, state: Mapping[str, Tensor]
 ) -> torch.optim.Optimizer:
-    """Make the optimizer of a sharded model, with its share of the state of a whole one."""
+    """Build the optimizer of a sharded model, with its share of the state of a whole one."""
     optimizer = make_optimizer(model, config)
     parameters = dict(model.named_parameters())
     mine = {
@@ -114,7 +115,7 @@ def sharded_optimizer(
 
 
 def _share(value: Tensor, like: Tensor) -> Tensor:
-    """Return the part of a tensor that this process keeps; all have the whole, so none is sent."""
+    """Return this process's part of a tensor; all have the whole tensor, so nothing is sent."""
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     if not isinstance(like, DTensor) or value.shape != like.shape:
@@ -124,7 +125,7 @@ def _share(value: Tensor, like: Tensor) -> Tensor:
 
 
 def whole_tensors(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
-    """Gather tensors from their shares, one after the other; those who `keep` them get them."""
+    """Gather tensors from their shares, one at a time; only ranks with `keep` get them."""
     from torch.distributed.tensor import DTensor
 
     whole = {}

@@ -1,6 +1,6 @@
-"""What a run begins with: weights drawn from the seed, or those of a model folder (fine-tuning).
+"""How a run starts: with weights drawn from the seed, or those of a model folder (fine-tuning).
 
-The tokenizer too: trained once, and then always the same.
+The same goes for its tokenizer, which is trained once and then kept.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,15 +32,15 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 RecipeT = TypeVar("RecipeT", bound=RunRecipe)
 
 MAY_DIFFER = ("dropout", "attention_dropout", "ffn_dropout", "layer_drop", "init", "head")
-"""Settings of a model that its weights do not depend on; those of the head are drawn anew."""
+"""Model settings that the weights do not depend on; the weights of the head are drawn anew."""
 LABELS = ("one", "another")
-"""Placeholders for the labels of a head that only the data know."""
+"""Placeholders for the labels of a head that depend on the data."""
 
 
 def start_from(recipe: RecipeT, folder: ModelFolder) -> RecipeT:
-    """Return the recipe with the architecture of a model folder, and starting from its weights.
+    """Return the recipe with the architecture and weights of a model folder.
 
-    Its settings may contradict each other until those of a file are laid over them. Raises
+    Its settings may contradict each other until those of a file are merged into them. Raises
     InputError for a folder with a model of another kind, or with adapters alone.
     """
     start = replace(recipe.start, model=str(folder.path))
@@ -50,15 +50,15 @@ def start_from(recipe: RecipeT, folder: ModelFolder) -> RecipeT:
 
 
 def begun_recipe(kind: RecipeT, out: str) -> RecipeT | None:
-    """Return the recipe, of this kind, of the run in `out`; None where no run has a checkpoint."""
+    """Return the recipe, of this kind, of the run in `out`; None if it has no checkpoint."""
     run = RunFolder(Path(out))
     return run.begun(kind) if out and checkpoints(run.checkpoints) else None
 
 
 def check_start(recipe: RunRecipe, start: ModelFolder | None) -> None:
-    """Raise InputError where the recipe contradicts the folder that it starts from, if any.
+    """Raise InputError if the recipe contradicts the folder that it starts from, if any.
 
-    It may do so by its model or by what it freezes; no weight is read.
+    Checks the model and what is frozen; reads no weights.
     """
     if start is None:
         return
@@ -66,7 +66,7 @@ def check_start(recipe: RunRecipe, start: ModelFolder | None) -> None:
     _check_kind(recipe, recipe.start.model, start)
     for name in (field.name for field in fields(theirs) if field.name not in MAY_DIFFER):
         wanted, found = getattr(recipe.model, name), getattr(theirs, name)
-        new = name == "word_features" and not found  # which are drawn anew
+        new = name == "word_features" and not found  # drawn anew
         if wanted != found and not new:
             raise InputError(
                 f"model.{name} = {wanted} contradicts start.model = {recipe.start.model}, where it "
@@ -78,7 +78,7 @@ def check_start(recipe: RunRecipe, start: ModelFolder | None) -> None:
 
 
 def with_labels(config: ModelConfig) -> ModelConfig:
-    """Return the config, with placeholder labels where the data decide the labels."""
+    """Return the config, with placeholder labels if the labels depend on the data."""
     if isinstance(config, EncoderOnlyConfig):
         head = config.head
         if isinstance(head, ClassificationHead | TaggingHead) and not head.labels:
@@ -87,14 +87,14 @@ def with_labels(config: ModelConfig) -> ModelConfig:
 
 
 def check_tokens(config: ModelConfig, *tokenizers: Tokenizer, named: bool = True) -> None:
-    """Raise InputError where model and tokenizer differ in special tokens or vocabulary size.
+    """Raise InputError if model and tokenizer differ in special tokens or vocabulary size.
 
-    The tokens are not compared unless they are `named`.
+    Special tokens are compared only if `named`.
     """
     for tokenizer in tokenizers:
         for name in ("pad_id", "bos_id", "eos_id") if named else ():
             wanted, found = getattr(config, name), getattr(tokenizer, name)
-            if wanted != found and wanted >= 0:  # which some of Hugging Face do not say
+            if wanted != found and wanted >= 0:  # some models of Hugging Face lack it
                 raise InputError(
                     f"model.{name} = {wanted} contradicts the tokenizer, where it is {found}: "
                     "leave it out"
@@ -110,7 +110,7 @@ def check_tokens(config: ModelConfig, *tokenizers: Tokenizer, named: bool = True
 def begin_model(build: Callable[[ConfigT], ModelT], config: ConfigT, recipe: RunRecipe) -> ModelT:
     """Build a model from the seed, and freeze what the recipe freezes.
 
-    The random numbers of the whole run come after the seed that is set here.
+    All random numbers of the run follow from the seed set here.
     """
     torch.manual_seed(recipe.train.seed)
     model = build(config)
@@ -127,8 +127,8 @@ def _choose_learning(model: nn.Module, recipe: RunRecipe) -> None:
 
 
 def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
-    """Freeze the parts whose names begin with these prefixes, in whole words."""
-    parameters = dict(model.named_parameters(remove_duplicate=False))  # each by all of its names
+    """Freeze the parameters whose names begin with these prefixes, in whole words."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))  # shared ones under all names
     for prefix in prefixes:
         chosen = [p for name, p in parameters.items() if _begins(name, prefix)]
         if not chosen:
@@ -146,9 +146,9 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
 
 
 def parameters_of(model: nn.Module, start: StartConfig) -> str:
-    """Say how many parameters there are, how many are frozen, and what shares those without a word.
+    """Describe how many parameters there are, how many are frozen, and which by weight tying.
 
-    With adapters everything else is frozen, which is no surprise.
+    With adapters everything else is frozen, as expected.
     """
     named = dict(model.named_parameters(remove_duplicate=False))
     chosen = {name for name in named if any(_begins(name, prefix) for prefix in start.freeze)}
@@ -162,12 +162,12 @@ def parameters_of(model: nn.Module, start: StartConfig) -> str:
 
 
 def _begins(name: str, prefix: str) -> bool:
-    """Whether a name begins with a prefix, in whole words."""
+    """Return whether a name begins with a prefix, in whole words."""
     return f"{name}.".startswith(f"{prefix}.")
 
 
 def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:
-    """Their model; of two encoders with our head and features, where it has other ones or none."""
+    """Return their model; an encoder gets our head or word features if it lacks them."""
     if not (isinstance(ours, EncoderOnlyConfig) and isinstance(theirs, EncoderOnlyConfig)):
         return theirs
     if theirs.head.kind != ours.head.kind:
@@ -190,7 +190,7 @@ def _check_kind(recipe: RunRecipe, folder: str | None, start: ModelFolder) -> No
 
 
 def keep_start(training: Path, start: ModelFolder, source: nn.Module) -> None:
-    """Keep in `training/` what a model of Hugging Face, from which a run starts, has beside it."""
+    """Copy to `training/` the extra files of a Hugging Face model that a run starts from."""
     if start.config.published is None:
         return
     for name, content in keep_origin(start, source.state_dict()).items():
@@ -198,7 +198,7 @@ def keep_start(training: Path, start: ModelFolder, source: nn.Module) -> None:
 
 
 def published_files(folder: RunFolder) -> tuple[PublishedDefaults | None, dict[str, Content]]:
-    """Return what the model folder of a run has of the publisher of the model it started from."""
+    """Return what the model folder of a run takes from the publisher of its starting model."""
     if folder.start is None:
         return None, {}
     published = for_other_weights(folder.start.config)
@@ -214,9 +214,9 @@ def copy_weights(
     config: ModelConfig,
     recipe: RunRecipe,
 ) -> str:
-    """Copy weights by name, all but those of another head; return the sentence that says so.
+    """Copy weights by name, except those of another head; return a sentence that reports it.
 
-    What words look like is new to the weights and begins at zeros: step 0 is the old model.
+    The weights of word features are new and start at zero: step 0 is the old model.
     """
     stored = dict(source.named_parameters())
     ours, other = (
@@ -232,10 +232,10 @@ def copy_weights(
         elif ".lora." not in name:
             found = stored[name]
             rows = parameter if parameter.shape == found.shape else parameter[: len(found)]
-            rows.copy_(found)  # those of new tokens stay as they were drawn
+            rows.copy_(found)  # rows of new tokens keep their initial values
     if adapters := sum(".lora." in name for name in drawn):
         drawn = [name for name in drawn if ".lora." not in name]
-        drawn.append(counted(adapters // 2, "adapter"))  # of two matrices
+        drawn.append(counted(adapters // 2, "adapter"))  # two matrices each
     but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
     return f"The weights are those of {recipe.start.model}{but}."
 
@@ -243,9 +243,9 @@ def copy_weights(
 def begin_tokenizer(
     recipe: RunRecipe, texts: Iterable[str], folder: RunFolder, say: Say
 ) -> Tokenizer:
-    """Return the one tokenizer of a run, which is trained on the texts; see `begin_tokenizers`.
+    """Return the single tokenizer of a run, trained on the texts; see `begin_tokenizers`.
 
-    Raises InputError where the model that the run starts from has two.
+    Raises InputError if the model that the run starts from has two.
     """
 
     def train() -> Tokenizers:
@@ -268,10 +268,10 @@ def begin_tokenizers(
     say: Say,
     specials: Sequence[str] = (),
 ) -> Tokenizers:
-    """Load the tokenizers that a run has kept; a new run makes and keeps them.
+    """Load the tokenizers that a run has saved; a new run creates and saves them.
 
-    They are those of the model that the run starts from, where there is one, else trained, and the
-    texts are read only then. A model of ours gets the `specials` that its tokenizer lacks.
+    They come from the model that the run starts from, if any; otherwise they are trained, and only
+    then the texts are read. A model of ours gets the `specials` that its tokenizer lacks.
     """
     if kept := kept_tokenizers(folder.training):
         return kept
@@ -282,7 +282,7 @@ def begin_tokenizers(
         unused = ", so the settings in [tokenizer] are not used" if is_set else ""
         say(f"The {which} of {recipe.start.model}; none is trained{unused}.")
         if config.published is not None:
-            return tokenizers  # whose files are kept beside
+            return tokenizers  # their files are kept separately
         if new := [name for name in specials if name not in tokenizers[0].specials]:
             tokenizers = _grown(tokenizers, new, recipe)
             say(f"It gets the tokens {', '.join(new)}; new letters are spelled in bytes.")
@@ -297,7 +297,7 @@ def begin_tokenizers(
 
 
 def _grown(tokenizers: Tokenizers, new: Sequence[str], recipe: RunRecipe) -> Tokenizers:
-    """Add special tokens to the tokenizer of a model. Raises InputError where that cannot be."""
+    """Add special tokens to the tokenizer of a model. Raises InputError if that is impossible."""
     if tokenizers[0] is not tokenizers[1] or recipe.start.lora.rank:
         raise InputError(
             f"start.model = {recipe.start.model} cannot learn the new tokens {', '.join(new)}: it "

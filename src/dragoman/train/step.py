@@ -20,25 +20,25 @@ class StepResult:
     loss: float
     """Mean over the step's targets, with label smoothing, in nats."""
     grad_norm: float
-    """Before clipping."""
+    """Gradient norm before clipping."""
     learning_rate: float
     num_tokens: int
-    """Without padding."""
+    """Number of tokens, without padding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A step that was not taken, since its loss or its gradient is not finite."""
+    """A step that was skipped because its loss or gradient is not finite."""
 
     loss: float
     grad_norm: float
     num_tokens: int
     examples: tuple[int, ...] = ()
-    """The numbers, from 1, of the examples of the batch at fault, or of all where none is found."""
+    """The numbers, from 1, of the examples of the faulty batch, or of all if none was found."""
     expected: bool = False
-    """Whether the scale of the loss was too large, as loss scaling finds out now and then."""
+    """Whether the loss scale was too large, which loss scaling detects now and then."""
     where: str = ""
-    """The first number at fault when the batches ran again; empty where there was none."""
+    """Where the first non-finite number was when the batches ran again; empty if there was none."""
 
     def __str__(self) -> str:
         of_loss = not math.isfinite(self.loss)
@@ -52,8 +52,8 @@ class Skipped:
 class Stepper(Generic[BatchT]):
     """`step(batches, rate)`: the gradient of the mean loss over all targets of all batches.
 
-    The loss of each micro-batch is a sum; it is divided by the targets of the whole step, so `k`
-    micro-batches are one batch (a mean of means would weigh short batches too high).
+    The loss of each micro-batch is a sum, divided by the number of targets of the whole step, so
+    `k` micro-batches equal one batch (a mean of means would give short batches too much weight).
     """
 
     model: nn.Module
@@ -61,13 +61,13 @@ class Stepper(Generic[BatchT]):
     loss: Callable[[BatchT], Tensor]
     """Sums the loss over a batch's targets."""
     precision: Callable[[], AbstractContextManager[object]]
-    """Makes the autocast context of the forward pass."""
+    """Returns the autocast context of the forward pass."""
     clip_norm: float | None
     scaler: torch.amp.GradScaler | None = None
-    """Scales the loss in fp16, whose small gradients would be 0 (Micikevicius et al., 2018)."""
+    """Scales the loss in fp16, where small gradients would be 0 (Micikevicius et al., 2018)."""
 
     def __call__(self, batches: Sequence[BatchT], learning_rate: float) -> StepResult | Skipped:
-        """Take one step; weights and optimizer stay where the loss or gradient is not finite."""
+        """Take one step; a non-finite loss or gradient leaves weights and optimizer unchanged."""
         loss, num_tokens = self.accumulate(batches)
         scale = 1.0
         if self.scaler is not None:
@@ -91,19 +91,19 @@ class Stepper(Generic[BatchT]):
         )
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return the whole weights by name, to validate and to save."""
+        """Return the complete weights by name, for validation and checkpoints."""
         return dict(self.model.named_parameters())
 
     def moments(self) -> Mapping[str, Tensor]:
-        """Return the whole state of the optimizer by name, to save."""
+        """Return the complete optimizer state by name, for checkpoints."""
         return optimizer_tensors(self.optimizer, self.model)
 
     def gradient_sizes(self) -> Mapping[str, float]:
-        """Return the size of the latest gradients of each weight by name, where it is known."""
+        """Return the size of the latest gradients of each weight by name, if known."""
         return gradient_sizes(self.optimizer, self.model)
 
     def scaled(self, mean: Tensor) -> Tensor:
-        """Return what the gradients are taken of."""
+        """Return the value to differentiate."""
         return mean if self.scaler is None else self.scaler.scale(mean)
 
     def accumulate(self, batches: Sequence[BatchT]) -> tuple[float, int]:
@@ -116,5 +116,5 @@ class Stepper(Generic[BatchT]):
             mean = summed / num_targets
             self.scaled(mean).backward()
             means.append(mean.detach())
-        loss = sum(torch.stack(means).tolist())  # read once: on a GPU this waits
+        loss = sum(torch.stack(means).tolist())  # read once: this synchronizes a GPU
         return loss, sum(batch.num_tokens for batch in batches)

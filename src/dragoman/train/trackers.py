@@ -1,8 +1,8 @@
-"""What `metrics.jsonl` gets, sent to TensorBoard, MLflow or Weights & Biases too.
+"""Send the lines of `metrics.jsonl` to TensorBoard, MLflow or Weights & Biases too.
 
-Training never waits for the last two, which have a thread: one that is not installed, cannot be
-reached, fails or is too slow costs the run a warning. Unless the user's environment says otherwise,
-all stays in the folder.
+Training never waits for the last two, which run in a thread: if one is not installed, unreachable,
+failing or too slow, the run only warns. Unless the user's environment says otherwise, everything
+stays in the folder.
 """
 
 import os
@@ -19,13 +19,13 @@ from dragoman.train.device import variables
 from dragoman.train.runfolder import RunFolder
 
 MOST_WAITING = 10_000
-"""Lines that wait for a slow tracker; further ones are dropped."""
+"""Number of lines that wait for a slow tracker; further ones are dropped."""
 PATIENCE = 30.0
-"""Seconds that the end of a run waits for its tracker."""
+"""Seconds that a run waits for its tracker at the end."""
 MOST_PARAMS = 100
-"""Settings that MLflow takes at once."""
+"""Number of settings that MLflow accepts at once."""
 PROJECT = "dragoman"
-"""What runs belong to, unless the user's environment says otherwise."""
+"""Project of the runs, unless the user's environment says otherwise."""
 VARIABLES = {
     "mlflow": {
         "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -34,17 +34,17 @@ VARIABLES = {
     },
     "wandb": {"WANDB_ERROR_REPORTING": "false"},
 }
-"""What a library takes from the environment alone, where the user has not set it."""
+"""Settings that a library reads only from the environment, unless the user has set them."""
 WANDB = {"console": "off", "mode": "offline", "project": PROJECT, "silent": True}
-"""Settings of Weights & Biases where the user has not set the variable of that name."""
+"""Settings of Weights & Biases, unless the user has set the variable of that name."""
 
 Line = Mapping[str, Any]
 
 
 class MlflowRun:
-    """A run of MLflow: in `training/mlflow.db`, or where MLFLOW_TRACKING_URI says.
+    """An MLflow run: in `training/mlflow.db`, or where MLFLOW_TRACKING_URI says.
 
-    Its `id` finds it again when the run is resumed, `known` then.
+    When the run is resumed, its `id` is passed as `known`.
     """
 
     def __init__(self, folder: RunFolder, settings: Mapping[str, Any], known: str | None) -> None:
@@ -69,7 +69,7 @@ class MlflowRun:
             raise
 
     def _experiment(self, name: str) -> str:
-        """The number of an experiment, which another run may make at the same moment."""
+        """Return the number of an experiment, which another run may create at the same moment."""
         found = self._client.get_experiment_by_name(name)
         if not found:
             try:
@@ -81,7 +81,7 @@ class MlflowRun:
         return str(found.experiment_id)
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Record the numbers of a step."""
+        """Log the numbers of a step."""
         now = int(1000 * time.time())
         metrics = [self._metric(name, value, now, step) for name, value in numbers.items()]
         self._client.log_batch(self.id, metrics=metrics)
@@ -92,10 +92,10 @@ class MlflowRun:
 
 
 def _own_store(folder: RunFolder) -> str:
-    """The address of a database in the folder; mlflow-skinny lacks what that needs."""
+    """Return the URL of a database in the folder; mlflow-skinny lacks the module for it."""
     import_module("sqlalchemy")
     path = str((folder.training / "mlflow.db").resolve())
-    if "?" in path or "%" in path:  # releases of SQLAlchemy differ in how these are written
+    if "?" in path or "%" in path:  # SQLAlchemy releases differ in how to escape these
         raise ValueError(
             f"the path {path} has a ? or %, which the address of its database cannot have: rename "
             "the folder or set MLFLOW_TRACKING_URI"
@@ -104,7 +104,7 @@ def _own_store(folder: RunFolder) -> str:
 
 
 class WandbRun:
-    """A run of Weights & Biases: in `training/wandb/`, or where WANDB_MODE says."""
+    """A Weights & Biases run: in `training/wandb/`, or where WANDB_MODE says."""
 
     def __init__(self, folder: RunFolder, settings: Mapping[str, Any], known: str | None) -> None:
         import wandb
@@ -123,11 +123,11 @@ class WandbRun:
         self.id = self._run.id
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Record the numbers of a step."""
+        """Log the numbers of a step."""
         self._run.log({**numbers, "step": step})
 
     def end(self, state: str) -> None:
-        """End the run; the library knows success and failure only."""
+        """End the run; the library distinguishes only success and failure."""
         self._run.finish(exit_code=int(state != "FINISHED"))
 
 
@@ -142,7 +142,7 @@ class TensorBoard:
 
     @classmethod
     def found(cls, folder: RunFolder) -> list["TensorBoard"]:
-        """Return one, or nothing where TensorBoard (the extra `track`) is not installed."""
+        """Return one, or an empty list if TensorBoard (the extra `track`) is not installed."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
@@ -150,19 +150,19 @@ class TensorBoard:
         return [cls(SummaryWriter(str(folder.training / "tensorboard")))]
 
     def send(self, line: Line) -> None:
-        """Add every number of a line; those of a validation can be seen at once."""
+        """Add every number of a line; those of a validation are flushed immediately."""
         for name, value in _numbers(line):
             self._writer.add_scalar(name, value, line["step"])
         if "valid" in line:
             self._writer.flush()
 
     def close(self) -> None:
-        """Write what is still in memory."""
+        """Flush what is left."""
         self._writer.flush()
 
 
 class Tracker:
-    """Sends lines of `metrics.jsonl` to the library of this name; says at most one warning."""
+    """Sends lines of `metrics.jsonl` to the library of this name; warns at most once."""
 
     def __init__(
         self, name: str, folder: RunFolder, settings: Mapping[str, Any], say: Callable[[str], None]
@@ -174,14 +174,14 @@ class Tracker:
         self._thread.start()
 
     def send(self, line: Line) -> None:
-        """Hand over a line, which has a `step`."""
+        """Queue a line, which has a `step`."""
         try:
             self._lines.put_nowait(line)
         except Full:
             self._warn("is too slow and lacks some numbers")
 
     def close(self) -> None:
-        """Wait until all is sent, but no longer than `PATIENCE`."""
+        """Wait until everything is sent, but no longer than `PATIENCE`."""
         end = time.monotonic() + PATIENCE
         if self._thread.is_alive():
             with suppress(Full):
@@ -207,7 +207,7 @@ class Tracker:
                         run.end("FAILED")
 
     def _send_all(self, run: MlflowRun | WandbRun) -> str:
-        """Send lines until the last one; returns the state in which they leave the run."""
+        """Send lines until the last one; return the final state of the run."""
         state = "FAILED"
         while (line := self._lines.get()) is not None:
             run.log(dict(_numbers(line)), line["step"])
@@ -225,7 +225,7 @@ class Tracker:
 
 
 def _numbers(line: Line, prefix: str = "train/") -> Iterator[tuple[str, float]]:
-    """The numbers of a line: `train/loss`, and those of a part of it, `valid/loss`."""
+    """Yield the numbers of a line: `train/loss`, and nested ones such as `valid/loss`."""
     for key, value in line.items():
         if isinstance(value, Mapping):
             yield from _numbers(value, f"{key}/")

@@ -1,7 +1,7 @@
-"""The trainer: it takes the steps of a run, validates, saves, and knows how far the run is.
+"""The trainer: takes the steps of a run, validates, saves and tracks its progress.
 
-It is handed a job, which says what is learned and from what, and the processes of the run, which
-are one or several; nothing here depends on how many.
+It receives a job, which defines what is learned from which data, and the processes of the run, one
+or several; nothing here depends on how many.
 """
 
 import math
@@ -64,9 +64,9 @@ class TrainResult:
     folder: Path
     reason: str
     interrupted: bool
-    """Whether it is unfinished: the same command resumes it."""
+    """Whether the run is unfinished: the same command resumes it."""
     progress: Progress
-    """Where it stood; `progress.best` is the validation of the model in the folder."""
+    """The final progress; `progress.best` is the validation of the model in the folder."""
 
 
 class Trainer:
@@ -80,9 +80,9 @@ class Trainer:
         console: Console,
         processes: Processes = ALONE,
     ) -> None:
-        """Bring the job's model to its device, and everything to where the run was saved.
+        """Move the job's model to its device, and restore the saved state of the run.
 
-        Raises InputError for a device that is not there, or a checkpoint that cannot be read.
+        Raises InputError for a device that does not exist or a checkpoint that cannot be read.
         """
         self.job, self.recipe, self.config = job, recipe, recipe.train
         self.folder, self.console, self.processes = folder, console, processes
@@ -100,7 +100,7 @@ class Trainer:
         self._began = time.monotonic() - self.progress.seconds
 
     def _make_stepper(self) -> Stepper[Any]:
-        """Put the model on its device and build the optimizer; say what was decided."""
+        """Move the model to its device and build the optimizer; print the choices."""
         config = self.config
         self.place = self.processes.place(config, self.job.model)
         device, precision = self.place.device, self.place.precision
@@ -127,7 +127,7 @@ class Trainer:
         )
 
     def _resume(self) -> None:
-        """Resume from the newest checkpoint, if there is one; tidy where the run was killed."""
+        """Resume from the newest checkpoint, if any, and remove leftovers of a killed run."""
         newest = load_newest(self.folder.checkpoints, self.console.print)
         if self.processes.leads:
             tidy_checkpoints(self.folder.checkpoints, **self._kept)
@@ -146,18 +146,18 @@ class Trainer:
         self.console.print(f"Resuming from step {self.progress.step:,}.")
         for warning in resume_warnings(state.machine, self.place.machine, adjusted):
             self.console.print(warning)
-        exported = self.folder.exported  # an average, say, which no checkpoint knows of
+        exported = self.folder.exported  # such as an average, which no checkpoint contains
         if exported and is_better(exported, self.progress.best, self.recipe.metric):
             self.progress.best = exported
 
     # ------------------------------------------------------------ the run
 
     def run(self, started: float) -> TrainResult:
-        """Train to the end of the run, or until somebody interrupts it.
+        """Train until the run ends or is interrupted.
 
         `started` is the moment (`time.monotonic`) from which this part of the run is timed; the
-        time of earlier parts is in `progress`. Raises DragomanError where there is no memory, too
-        many steps in a row are skipped, the time is over before the first, or the disk is full.
+        time of earlier parts is in `progress`. Raises DragomanError if memory runs out, too many
+        steps in a row are skipped, the time is over before the first step, or the disk is full.
         """
         largest = self.processes.together(self.job.batches.largest)
         rehearse(self.stepper, [batch.to(self.place.device) for batch in largest], self.recipe)
@@ -173,7 +173,7 @@ class Trainer:
             for reporter in reversed(self.reporters):  # the display is closed first
                 stack.callback(reporter.close)
             if self.recipe.start.model is not None and self.progress.step == 0:
-                self.validate()  # the run may not come to surpass what it starts from
+                self.validate()  # the run may never beat its starting point
             reason = self._take_steps()
             if self.progress.step == 0 and reason != "interrupted":
                 took = format_time(self.progress.prepared)
@@ -195,8 +195,8 @@ class Trainer:
     def _take_steps(self) -> str:
         """Take steps until there is a reason to stop, and return the reason.
 
-        A step that was skipped is none: it has no number, moves no schedule and is followed by no
-        validation and no checkpoint.
+        A skipped step does not count: it has no number, does not advance the schedule, and triggers
+        neither validation nor checkpoint.
         """
         while (reason := self._stop_reason()) is None:
             result = self.take_step()
@@ -217,7 +217,7 @@ class Trainer:
         return reason
 
     def _stop(self, reason: str) -> None:
-        """Validate the last step, unless somebody is waiting for the end, and save it."""
+        """Validate the last step, unless a user is waiting for the end, and save it."""
         for reporter in self.reporters:
             reporter.stopped(self.progress, reason)
         if self.progress.step != self.progress.validated_step and reason != "interrupted":
@@ -226,11 +226,11 @@ class Trainer:
             self.save()
 
     def _read_clock(self) -> None:
-        """Count the time since the run began, that of earlier parts included."""
+        """Update the time since the run began, including earlier parts."""
         self.progress.seconds = time.monotonic() - self._began
 
     def _stop_reason(self) -> str | None:
-        """Return why no further step is taken: an interrupt of any process, or a limit."""
+        """Return why to stop, or None: an interrupt of any process, or a limit."""
         self._read_clock()
         if self.progress.step == 0:
             self.progress.prepared = self.progress.seconds
@@ -239,7 +239,7 @@ class Trainer:
         return "interrupted" if interrupted else self.progress.limit(self.config)
 
     def take_step(self) -> StepResult | Skipped:
-        """Draw the batches of one step and learn from them."""
+        """Draw the batches of one step and train on them."""
         config, progress = self.config, self.progress
         drawn = self.processes.draw(self.job.batches, config.accumulate)
         batches = [batch.to(self.place.device) for batch in drawn]
@@ -256,10 +256,10 @@ class Trainer:
         return result
 
     def _diagnose(self, skipped: Skipped, batches: Sequence[Any]) -> Skipped:
-        """Run the batches of all processes again, each by itself, and say which is at fault."""
+        """Run the batches of all processes again one by one, and report the one at fault."""
         find = partial(find_not_finite, self.job, batches, self.stepper.precision)
         fault = None
-        if not self.place.sharded:  # the modules of shares cannot be watched by themselves
+        if not self.place.sharded:  # modules of a sharded model cannot be hooked
             fault = self.processes.together(find, lambda: self.too_large(batches))
         told = self.processes.gather((fault, examples_of(batches)))
         every = [number for _, examples in told for number in examples]
@@ -267,7 +267,7 @@ class Trainer:
         return replace(skipped, examples=tuple(examples), where=where)
 
     def _count_skipped(self, skipped: Skipped) -> None:
-        """Report a step that was not taken; raises DragomanError after too many in a row."""
+        """Report a skipped step; raises DragomanError after too many in a row."""
         if skipped.expected:
             return
         self.progress.skipped += 1
@@ -287,7 +287,7 @@ class Trainer:
     # ------------------------------------------------------------ validating and saving
 
     def validate(self) -> None:
-        """Validate the model as it is now, and keep the best so far as the model of the folder."""
+        """Validate the current model, and keep the best one so far in the folder."""
         weights = self.stepper.weights()
         if not self.processes.leads:
             return
@@ -299,7 +299,7 @@ class Trainer:
         if is_better(found, self.progress.best, self.recipe.metric):
             self.progress.best, self.progress.best_step = found, self.progress.step
             self.progress.stale = 0
-            if math.isfinite(validation.loss):  # else nobody could load it
+            if math.isfinite(validation.loss):  # otherwise it could not be loaded
                 self.export(validation)
         else:
             self.progress.stale += 1
@@ -317,7 +317,7 @@ class Trainer:
         return validation
 
     def export(self, validation: Validation) -> None:
-        """Write the model folder from the weights of the job's model."""
+        """Write the model folder with the weights of the job's model."""
         job, start = self.job, self.recipe.start
         published, files = published_files(self.folder)
         with merged(job.model):
@@ -362,7 +362,7 @@ class Trainer:
         return {"keep": self.config.average_last, "every": self.config.save_every}
 
     def _average(self) -> None:
-        """Put an average of weights into the folder where it is the better model."""
+        """Export an average of weights if it is the better model."""
         last = checkpoints(self.folder.checkpoints)[-self.config.average_last :]
         averages: dict[str, Callable[[], Mapping[str, Tensor]]] = {}
         if len(last) > 1:
