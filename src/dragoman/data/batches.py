@@ -4,14 +4,13 @@ A batch of :math:`n` pairs padded to its longest source and its longest target c
 
 .. math:: n \, (\max_i S_i + \max_i T_i)
 
-tokens. Pairs are put into strips by the length of one side and, within a strip, in order of the
-other, up one strip and down the next, so that neighbours have nearly the same two lengths even
-where a strip ends. Then the row is cut: each batch takes as many of the following pairs as the
-budget allows.
+tokens. Pairs are grouped into strips by the length of one side and sorted within a strip by the
+other, ascending in one strip and descending in the next, so neighbours have nearly the same two
+lengths even at the end of a strip. Then the sequence is cut: each batch takes as many of the next
+pairs as the budget allows.
 
-A dataset says how long its examples are and how some of them become a batch of tensors; `Stream`
-draws its epochs and resumes exactly where it was saved. In the names of tensors: B sequences, L
-positions.
+A dataset provides the lengths of its examples and turns some of them into a batch of tensors;
+`Stream` draws its epochs and resumes exactly where it was saved. Axes: B sequences, L positions.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,10 +29,10 @@ from dragoman.ranges import Count, Probability, check_ranges
 
 Lengths = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
-"""Numbers of examples."""
+"""Indices of examples."""
 
 LONGEST = (1 << 19) - 1
-"""Lengths beyond it count as equal when pairs are sorted."""
+"""Longer lengths count as equal when pairs are sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,23 +52,23 @@ class BatchConfig:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Batch `k` holds the pairs `order[bounds[k]:bounds[k + 1]]`."""
+    """Batch `k` contains the pairs `order[bounds[k]:bounds[k + 1]]`."""
 
     order: npt.NDArray[np.int64]
     bounds: npt.NDArray[np.int64]
     num_tokens: int
-    """Source and target tokens of all pairs."""
+    """Number of source and target tokens of all pairs."""
     widths: npt.NDArray[np.int64]
-    """The longest source of each batch with its longest target."""
+    """The longest source plus the longest target of each batch."""
 
     @property
     def num_padded(self) -> int:
-        """The same with padding."""
+        """Number of tokens including padding."""
         return int(np.diff(self.bounds) @ self.widths)
 
     @property
     def largest(self) -> list[int]:
-        """The batch with most places, and that with most pairs of them: attention takes those."""
+        """The batches with most positions and with most pairs of positions (attention's cost)."""
         places = np.diff(self.bounds) * self.widths
         return [int(sizes.argmax()) for sizes in (places, places * self.widths) if len(self)]
 
@@ -81,7 +80,7 @@ class Plan:
 
     @property
     def padding(self) -> float:
-        """The share of padding in all tokens."""
+        """Share of padding among all tokens."""
         return 1.0 - self.num_tokens / self.num_padded if len(self) else 0.0
 
 
@@ -90,11 +89,10 @@ def plan_batches(
 ) -> Plan:
     """Put all pairs into batches of at most `max_tokens` source and target tokens with padding.
 
-    Lengths are those in the batch, with eos. A pair that is over the budget by itself makes a
-    batch. What differs from one state of `rng` to the next: which side makes the strips, the
-    order of pairs with equal lengths, and where the first cut falls. The strips are made wider as
-    long as that saves padding, which it does when a batch is large for the corpus. Batches come in
-    order of length.
+    Lengths include eos, as in the batch. A pair over the budget gets a batch of its own. The state
+    of `rng` decides which side forms the strips, the order of pairs with equal lengths, and where
+    the first cut falls. Strips are widened as long as that saves padding, which it does when a
+    batch is large for the corpus. Batches come in order of length.
     """
     by_src = bool(rng.integers(2))
     first, second = (src_lengths, tgt_lengths) if by_src else (tgt_lengths, src_lengths)
@@ -112,7 +110,7 @@ def plan_batches(
 
 
 def _snake(strip: Lengths, within: Lengths, ties: Lengths) -> npt.NDArray[np.int64]:
-    """Pairs by strip, then up or down by the other length, then by chance."""
+    """Sort pairs by strip, then up or down by the other length, then at random."""
     strip, within = np.minimum(strip, LONGEST), np.minimum(within, LONGEST)
     turning = np.where(strip % 2 == 0, within, LONGEST - within)
     return np.argsort((strip << 43) | (turning << 24) | ties)
@@ -121,7 +119,7 @@ def _snake(strip: Lengths, within: Lengths, ties: Lengths) -> npt.NDArray[np.int
 def _cut(
     order: npt.NDArray[np.int64], src: Lengths, tgt: Lengths, budgets: tuple[int, int]
 ) -> Plan:
-    """Cut the ordered pairs greedily; the first batch has a budget of its own."""
+    """Cut the sorted pairs greedily; the first batch has its own budget."""
     budget, later_budget = budgets
     bounds, widths = [0], []
     while (start := bounds[-1]) < len(order):
@@ -139,26 +137,26 @@ def _cut(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Examples as tensors; each task adds its own."""
+    """Examples as tensors; each task adds its own fields."""
 
     num_targets: int
-    """Predictions that the loss sums over: what the mean of a step is taken of."""
+    """Number of predictions that the loss sums over, by which a step divides."""
     num_tokens: int
-    """Tokens without padding, for the speed."""
+    """Number of tokens without padding, to measure speed."""
     indices: Rows
-    """Which examples of the dataset these are."""
+    """Indices of these examples in the dataset."""
 
     @property
     def shape(self) -> Shape:
-        """How large it is."""
+        """The size of the batch."""
         raise NotImplementedError
 
     def source_lengths(self, pad_id: int, limit: int) -> list[int]:  # noqa: ARG002 (for pairs)
-        """Return the lengths of the sources that a validation translates: those below the limit."""
+        """Return the lengths of the sources that validation translates: those below the limit."""
         return []
 
     def to(self, device: torch.device | str) -> Self:
-        """Return the same batch with every tensor on another device."""
+        """Return the batch with every tensor on another device."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in values.items():
             if isinstance(value, Tensor):
@@ -175,13 +173,13 @@ class Epoch(Generic[BatchT_co]):
     """The batches of one pass over the data, in order; each can be made at any time."""
 
     count: int
-    """How many batches."""
+    """Number of batches."""
     examples: int
-    """The number of examples in them: pairs, texts, windows; one that comes twice counts twice."""
+    """Number of examples in them (pairs, texts or windows), counting repetitions."""
     padding: float
-    """The share of padding in all tokens."""
+    """Share of padding among all tokens."""
     largest: Sequence[int]
-    """The numbers of the batches that take most memory."""
+    """Numbers of the batches that need the most memory."""
     make: Callable[[int], BatchT_co]
     """Makes a batch; the same number gives the same batch."""
 
@@ -194,26 +192,26 @@ class BatchSource(Protocol[BatchT_co]):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that decides the batches, the seed aside."""
+        """A hash of everything that determines the batches, except the seed."""
 
     def draw(self, rng: np.random.Generator) -> Epoch[BatchT_co]:
         """Choose and order the batches of an epoch."""
 
 
 class Stream(Iterator[BatchT]):
-    """Training batches without end, in an order that a seed decides.
+    """Endless training batches, in an order determined by a seed.
 
-    An epoch follows from seed and number alone, so that `state_dict` needs only two
-    counters to resume exactly.
+    An epoch depends only on the seed and its number, so `state_dict` needs only two counters to
+    resume exactly.
     """
 
     def __init__(
         self, source: BatchSource[BatchT], *, seed: int, validation: str | None = None
     ) -> None:
-        """Begin the first epoch; `validation` is a hash of what the run validates on."""
+        """Begin the first epoch; `validation` is a hash of the validation data."""
         self.source = source
         self._seed, self._validation = seed, validation
-        self._fingerprint = source.fingerprint  # of large data it takes a while
+        self._fingerprint = source.fingerprint  # slow for large data
         self._begin(epoch=0)
 
     def __next__(self) -> BatchT:
@@ -228,20 +226,20 @@ class Stream(Iterator[BatchT]):
 
     @property
     def num_batches(self) -> int:
-        """The number of batches of the present epoch."""
+        """Number of batches in the current epoch."""
         return self._drawn.count
 
     @property
     def padding(self) -> float:
-        """The share of padding in the tokens of the present epoch."""
+        """Share of padding among the tokens of the current epoch."""
         return self._drawn.padding
 
     def largest(self) -> list[BatchT]:
-        """Make the batches of the present epoch that take most memory; the stream stays."""
+        """Make the batches of the current epoch that need the most memory, without advancing."""
         return [self._drawn.make(number) for number in self._drawn.largest]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the stream is, and how much there is: plain numbers and texts, as JSON."""
+        """Return the position and the amount of data: plain numbers and text, as in JSON."""
         return {
             "seed": self._seed,
             "epoch": self.epoch,
@@ -254,13 +252,13 @@ class Stream(Iterator[BatchT]):
     def load_state_dict(
         self, state: Mapping[str, Any], former_size: Mapping[str, int] | None = None
     ) -> None:
-        """Resume where `state_dict` was taken, with its seed.
+        """Resume at the position of `state_dict`, with its seed.
 
-        `former_size` has the fields of the source's `config` that decide the size of batches and
-        have changed since. The batches of the epoch are others then, so it begins again: some of
-        its examples come twice, none is missed.
-        Raises InputError when the data, what the run validates on included, or the settings of
-        batches are no longer the same, and ValueError for a state that `state_dict` never returns.
+        `former_size` contains the old values of fields of the source's `config` that decide the
+        size of batches and have changed since. The epoch then has other batches, so it starts over:
+        some of its examples come twice, none is missed. Raises InputError if the data, including
+        the validation data, or the batch settings have changed, and ValueError for a state that
+        `state_dict` never returns.
         """
         place = (state["seed"], state["epoch"], state["position"])
         if not all(isinstance(number, int) and number >= 0 for number in place):
@@ -292,10 +290,10 @@ class Stream(Iterator[BatchT]):
 def shuffled(
     plan: Plan, rows: Rows, rng: np.random.Generator, collate: Callable[[Rows], BatchT]
 ) -> Epoch[BatchT]:
-    """An epoch of the batches of a plan, in an order that is drawn.
+    """Return an epoch of the batches of a plan, in random order.
 
-    `rows` are the examples that the plan counts, by number; `collate` makes tensors of those of a
-    batch, whose numbers ascend.
+    `rows` are the indices of the planned examples; `collate` makes tensors of those of a batch, in
+    ascending order.
     """
     order = rng.permutation(len(plan))
     place = np.argsort(order)
@@ -312,15 +310,15 @@ class Examples(NamedTuple, Generic[BatchT]):
     """Single sequences that can be put into batches."""
 
     lengths: Lengths
-    """The tokens of each in a batch, bos and eos counted."""
+    """Number of tokens of each in a batch, including bos and eos."""
     collate: Callable[[Rows], BatchT]
-    """Turns the examples with these numbers into tensors."""
+    """Turns the examples with these indices into tensors."""
 
 
 def plan_epoch(
     examples: Examples[BatchT], max_tokens: int, rng: np.random.Generator
 ) -> Epoch[BatchT]:
-    """An epoch of single sequences, each once, those of like length together."""
+    """Return an epoch of single sequences, each once, batched with others of similar length."""
     lengths = examples.lengths
     plan = plan_batches(lengths, np.zeros_like(lengths), max_tokens, rng)
     return shuffled(plan, np.arange(len(lengths)), rng, examples.collate)
@@ -328,17 +326,17 @@ def plan_epoch(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceBatches(Generic[BatchT]):
-    """Batches of single sequences, those of like length together."""
+    """Batches of single sequences, grouped by similar length."""
 
     sequences: Ragged
-    """The pieces that subword sampling takes apart, of texts or of words."""
+    """The pieces of texts or words, which subword sampling may split."""
     examples: Callable[[Ragged], Examples[BatchT]]
-    """From those pieces, perhaps sampled, to the examples of an epoch."""
+    """Turns these pieces, perhaps sampled, into the examples of an epoch."""
     content_hash: str
-    """A hash of all that decides the examples, the settings aside."""
+    """A hash of everything that determines the examples, except the settings."""
     config: BatchConfig
     splits: Splits | None = None
-    """Needed for subword sampling only."""
+    """Needed only for subword sampling."""
 
     @property
     def fingerprint(self) -> str:
@@ -351,6 +349,6 @@ class SequenceBatches(Generic[BatchT]):
         return plan_epoch(self.examples(pieces), self.config.max_tokens, rng)
 
     def fixed(self) -> Iterator[BatchT]:
-        """All examples, each once, always in the same batches: what is measured on."""
+        """Return all examples, each once, always in the same batches, for measurements."""
         examples = self.examples(self.sequences)
         return iter(plan_epoch(examples, self.config.max_tokens, np.random.default_rng(0)))

@@ -1,6 +1,6 @@
 """Checks of a corpus of pairs: shifted lines, the wrong language, test pairs seen in training.
 
-Each yields a sentence with an example where something looks wrong. The thresholds are far from the
+Each yields a warning with an example if something looks wrong. The thresholds are far from the
 values of all corpora that they were measured on (docs/decisions.md).
 """
 
@@ -18,14 +18,15 @@ from dragoman.wording import counted
 
 Pair = tuple[str, str]
 Lengths = npt.NDArray[np.integer]
-"""Of sources and targets, in characters or tokens; shape (2, number of pairs)."""
+"""Lengths of sources and targets, in characters or tokens; shape (2, number of pairs)."""
 
 SAMPLE, SHOWN = 2000, 60
-"""Evenly spaced pairs whose text is read, and characters of an example."""
+"""Number of evenly spaced pairs whose text is read, and of characters in an example."""
 HALF, NEARLY_ALL = 0.5, 0.95
-"""Identical pairs of two languages, and of one: most sentences need no correction."""
+"""Share of identical pairs: in two languages, and in one, where most sentences need no
+correction."""
 ONE_LANGUAGE = 0.6
-"""Shared words: 0.78 to 0.96 of one language and subject; of two that are not `RELATED` 0.42."""
+"""Shared words: 0.78 to 0.96 within a language and subject, at most 0.42 if not `RELATED`."""
 
 
 def corpus_warnings(
@@ -34,10 +35,10 @@ def corpus_warnings(
     pair_at: Callable[[int], Pair],
     languages: LangCodes = (None, None),
 ) -> Iterator[str]:
-    """Yield what looks wrong with a corpus, whose pairs are read by number (from 0).
+    """Yield warnings about a corpus, whose pairs are read by index (from 0).
 
-    One language on both sides (summaries, dialogue, paraphrases) is normal unless `languages` are
-    two. Such lines are not checked for a shift: an answer may be the next source.
+    One language on both sides (summaries, dialogue, paraphrases) is normal unless `languages` names
+    two. Such a corpus is not checked for shifted lines: an answer may be the next source.
     """
     if not lengths.size:
         return
@@ -67,7 +68,7 @@ def corpus_warnings(
 
 
 def _evenly(count: int, most: int) -> list[int]:
-    """At most `most` of the numbers below `count`, evenly spaced, the first and last included."""
+    """Return at most `most` numbers below `count`, evenly spaced, including first and last."""
     return [int(number) for number in np.linspace(0, count - 1, min(count, most))]
 
 
@@ -76,7 +77,7 @@ def _cut(text: str) -> str:
 
 
 FEW, SOME = 3, 0.01
-"""Pairs with signs of a tool, the least and their share; no raw corpus here has one."""
+"""Minimum number and share of pairs with traces of a tool; no raw corpus here has any."""
 _AS_CSV = "save the table as CSV, since a TSV knows no quotes"
 PREPARED = (
     ("pieces of subword-nmt", re.compile(r"\S@@(?: |$)"), "sed -r 's/(@@ )|(@@ ?$)//g'", SOME),
@@ -90,11 +91,11 @@ PREPARED = (
     ("doubled quotes", re.compile('^"(?:[^"]*""[^"]*"")+[^"]*"$'), _AS_CSV, SOME),
     ("quotes around a text", re.compile('^"[^"]*"$'), _AS_CSV, NEARLY_ALL),
 )
-"""What other tools make of texts, the signs of it, what undoes it, and the share that tells it."""
+"""Traces of other tools: name, pattern, how to undo it, and the share of pairs that proves it."""
 
 
 def prepared_warnings(pairs: Mapping[int, Pair]) -> Iterator[str]:
-    """Yield a sentence for each tool that the texts of pairs, by number (from 0), have been in."""
+    """Yield a warning for each tool that has left traces in these pairs, by index (from 0)."""
     for what, sign, undo, share in PREPARED:
         found = {
             number: text
@@ -113,7 +114,7 @@ def prepared_warnings(pairs: Mapping[int, Pair]) -> Iterator[str]:
 
 
 def _mixed_forms(pairs: Mapping[int, Pair]) -> Iterator[str]:
-    """Yield a sentence for a side that writes letters and their accents in two ways."""
+    """Yield a warning for each side that writes letters and their accents in two ways."""
     for side, name in enumerate(("sources", "targets")):
         texts = {number: pair[side] for number, pair in pairs.items()}
         apart = [number for number, text in texts.items() if not is_normalized("NFC", text)]
@@ -127,21 +128,21 @@ def _mixed_forms(pairs: Mapping[int, Pair]) -> Iterator[str]:
 
 
 AS_NFC = "uconv -x nfc"
-"""What writes a file in the usual form, where a letter and its accent are one character."""
+"""Command that converts a file to the usual form, with a letter and its accent as one character."""
 
 
 def share_apart(texts: Sequence[str]) -> float:
-    """Return the share of texts that are not in the form NFC."""
+    """Return the share of texts that are not in NFC."""
     return sum(not is_normalized("NFC", text) for text in texts) / max(1, len(texts))
 
 
 # ---------------------------------------------------------------- shifted lines
 
 BLOCK, LEAST_BLOCK, MOST_BLOCKS = 500, 50, 2000
-"""Lines that are compared at a time, and the blocks that are looked at in a long corpus."""
+"""Number of lines per compared block, its minimum, and the number of blocks checked at most."""
 FARTHEST, FITTING, SURE = 10, 0.5, 6.0
-"""Lines by which a side may be shifted; correlation of the lengths of translations (the least that
-was measured is 0.74), and the standard errors by which other lines must correlate better."""
+"""Maximum shift in lines; minimum correlation of the lengths of translations (the lowest measured
+is 0.74); number of standard errors by which other lines must correlate better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +157,11 @@ class Shift:
 
 
 def find_shift(lengths: Lengths) -> Shift | None:
-    """Find where the lengths of sources correlate with those of other lines than their own.
+    """Find blocks whose source lengths correlate with those of targets on other lines.
 
     The lengths of translations correlate (Gale and Church 1993, section 2), and those of neighbours
-    hardly do. The logarithms are compared in blocks, at each offset. Fisher's transform, the artanh
-    of a correlation, has the standard error `1 / sqrt(lines)` whatever the correlation.
+    hardly do. Their logarithms are compared in blocks, at each offset. Fisher's transform, the
+    artanh of a correlation, has the standard error `1 / sqrt(lines)` whatever the correlation.
     """
     src, tgt = np.log1p(lengths.astype(np.float64))
     if len(src) < LEAST_BLOCK:
@@ -184,9 +185,9 @@ def find_shift(lengths: Lengths) -> Shift | None:
 
 
 def _fit(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Fisher's transform of the correlation of each row of `x` with that of `y`."""
+    """Return Fisher's transform of the correlation of each row of `x` with that of `y`."""
     x, y = x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True)
-    scale = np.maximum(np.sqrt((x * x).sum(1) * (y * y).sum(1)), 1e-9)  # lines of one length
+    scale = np.maximum(np.sqrt((x * x).sum(1) * (y * y).sum(1)), 1e-9)  # all lines of one length
     return np.asarray(np.arctanh(0.9999 * (x * y).sum(1) / scale))
 
 
@@ -222,15 +223,15 @@ GEORGIAN ka
 ARMENIAN hy
 ETHIOPIC am ti
 """
-"""The first word of Unicode's names, and the languages that have no other script in use (ISO
+"""The first word of Unicode's character names, and the languages that use no other script (ISO
 639-1). Katakana counts as Hiragana."""
 SCRIPT_OF = {code: line.split()[0] for line in SCRIPTS.splitlines() for code in line.split()[1:]}
 RELATED = ("da nb nn no sv", "id ms", "cs sk", "bg mk", "bs hr sl", "ca es gl oc pt")
-"""Languages that share about half of their frequent words, or more."""
+"""Groups of languages that share about half of their frequent words, or more."""
 
 
 def _wrong_letters(texts: dict[int, str], language: str) -> Iterator[str]:
-    """Yield a sentence if most lines, by number, are not in the script of the language."""
+    """Yield a warning if most lines, by number, are not in the script of the language."""
     wanted = script_for(language)
     scripts = {line: script for line, text in texts.items() if (script := script_of(text))}
     wrong = {line: script for line, script in scripts.items() if script != wanted}
@@ -250,10 +251,10 @@ def script_for(language: str) -> str | None:
 
 
 def script_of(text: str) -> str | None:
-    """Return the script of a text, in words of `SCRIPTS`; None if it has no letter.
+    """Return the script of a text, as named in `SCRIPTS`; None if it has no letter.
 
-    Latin counts only alone: names and code are written in it everywhere. With kana, Chinese
-    characters are Japanese.
+    Latin counts only if it is the only script: names and code are written in it everywhere. In a
+    text with kana, Chinese characters count as Japanese.
     """
     scripts = Counter(map(script_of_letter, filter(str.isalpha, text)))
     if scripts.keys() & {"HIRAGANA", "KATAKANA"}:
@@ -263,23 +264,23 @@ def script_of(text: str) -> str | None:
 
 
 def _differ(languages: LangCodes) -> bool:
-    """Whether the languages are two that a text can tell apart."""
+    """Return whether these are two languages that can be told apart by their texts."""
     src, tgt = (base_of(language) if language else "" for language in languages)
     related = any(src in codes.split() and tgt in codes.split() for codes in RELATED)
     return src in SCRIPT_OF and tgt in SCRIPT_OF and src != tgt and not related
 
 
 def shared_words(pairs: Iterable[Pair]) -> float:
-    """Return the part of their 50 most frequent words that sources and targets share.
+    """Return the share of their 50 most frequent words that sources and targets have in common.
 
-    Of Chinese, Japanese and Korean, characters are compared. Tags are skipped.
+    For Chinese, Japanese and Korean, characters are compared. Tags are skipped.
     """
     src, tgt = map(_frequencies, zip(*pairs, strict=True))
     return float(sum(min(share, tgt.get(word, 0.0)) for word, share in src.items()))
 
 
 def _frequencies(texts: Iterable[str]) -> dict[str, float]:
-    """The relative frequencies of the most frequent words, which add up to 1."""
+    """Return the relative frequencies of the most frequent words, which add up to 1."""
     counts = Counter(word for text in texts for word in _WORD.findall(text.lower()) if word)
     frequent = dict(counts.most_common(50))
     return {word: count / sum(frequent.values()) for word, count in frequent.items()}
@@ -289,11 +290,11 @@ _WORD = re.compile(r"<[^<>]*>|([\u2e80-\ufaff]|[^\W\d_\u2e80-\ufaff]+)")
 
 
 LONG, SEEN = 40, 0.01
-"""Characters of a pair that hardly occurs twice by chance, and the part of them that may."""
+"""Characters from which a pair hardly recurs by chance, and the share of such pairs that may."""
 
 
 def overlap_warnings(name: str, pairs: Sequence[Pair], seen: Sequence[bool]) -> Iterator[str]:
-    """Yield a sentence if too many of the test pairs were `seen` in training."""
+    """Yield a warning if too many of the test pairs were `seen` in training."""
     long = [number for number, (src, tgt) in enumerate(pairs) if len(src) + len(tgt) >= LONG]
     found = [number for number in long if seen[number]]
     if len(found) > SEEN * len(long):

@@ -1,4 +1,4 @@
-"""Where pairs of sentences come from: parallel files, a TSV, JSON lines, a memory."""
+"""Sources of sentence pairs: parallel files, a TSV, JSON lines, a translation memory."""
 
 import re
 from collections import Counter
@@ -26,16 +26,16 @@ from dragoman.ranges import Positive, check_ranges
 from dragoman.wording import counted
 
 SHOWN = 60
-"""Characters of a line that a message shows."""
+"""Number of characters of a line that a message shows."""
 EXAMPLES = 5
-"""How many line numbers a finding keeps."""
+"""Number of line numbers that a finding keeps."""
 
 _NUMBER = re.compile("[1-9][0-9]{0,5}")
 
 
 @dataclass(slots=True)
 class Finding:
-    """How many lines have a property, and the first of them."""
+    """The number of lines with a property, and the first of them."""
 
     count: int = 0
     lines: list[int] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Finding:
 
     @classmethod
     def of(cls, lines: Sequence[int]) -> "Finding":
-        """From all lines that have the property."""
+        """Return the finding of all lines with the property."""
         return cls(count=len(lines), lines=list(lines[:EXAMPLES]))
 
     def __str__(self) -> str:
         return self.told("line")
 
     def told(self, what: str) -> str:
-        """The count, and the numbers of the first `what`s that have the property."""
+        """Return the count, and the numbers of the first `what`s with the property."""
         if not self.count:
             return "0"
         shown = ", ".join(f"{line:,}" for line in self.lines)
@@ -66,7 +66,7 @@ class Finding:
 
 Side = Literal["src", "tgt"]
 KEYS = ("src", "tgt")
-"""Where both sides are, unless a corpus says so."""
+"""Default keys of source and target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class CorpusConfig:
 
     @property
     def label(self) -> str:
-        """The name, or the file in its place."""
+        """The name, or else the file."""
         return self.name or str(self.src or self.tsv or self.jsonl or self.tm)
 
     @property
@@ -128,12 +128,12 @@ class CorpusConfig:
 
     @property
     def keys(self) -> tuple[str, str]:
-        """Where source and target are in an object or a table."""
+        """Keys or columns of source and target."""
         return self.src_key, self.tgt_key
 
     @property
     def languages(self) -> LangCodes:
-        """Of source and target, where they are named."""
+        """Languages of source and target, if set."""
         return self.src_lang, self.tgt_lang
 
     @property
@@ -145,10 +145,10 @@ class CorpusConfig:
 def read_pairs(
     corpus: CorpusConfig, *, strict: bool = True, left: Counter[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """The pairs of the corpus; pair `i` (from 0) is line `i + 1` of its file or files.
+    """Yield the pairs of the corpus; pair `i` (from 0) is line `i + 1` of its file or files.
 
-    Where the first row names columns, and in a memory, it is the pair of that number; `left` counts
-    what is left out of a memory. Raises InputError that names file and line for everything that is
+    If the first row names columns, and in a memory, it is the pair of that number instead; `left`
+    counts what is left out of a memory. Raises InputError with file and line for anything that is
     not a pair; unless `strict`, a line of a text file that is not UTF-8 has a lone surrogate for
     each wrong byte.
     """
@@ -159,8 +159,9 @@ def read_pairs(
 
 
 def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Each pair with the line of its file where it begins, or of XML the number of its unit, of all
-    that there are, from 1; not `strict`.
+    """Yield each pair with its number from 1: the line where it begins or, in XML, its unit.
+
+    Units without a pair count too. Lines are read without `strict`.
     """
     line, unit = 1, 0
     for (piece, *_), pairs, left in read_entries(corpus, strict=False):
@@ -175,7 +176,7 @@ def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, tuple[str, str]]
 
 
 def read_entries(corpus: CorpusConfig, *, strict: bool = True) -> Iterator[Entry]:
-    """The same with how each pair is written; together they are the files of the corpus."""
+    """Return the pieces of the corpus, raw and with their pairs; together they are its files."""
     if corpus.src:
         return _parallel(*corpus.paths, strict=strict)
     if corpus.tsv:
@@ -187,9 +188,9 @@ def read_entries(corpus: CorpusConfig, *, strict: bool = True) -> Iterator[Entry
 
 @dataclass(frozen=True, slots=True)
 class CorpusTexts:
-    """All sentences of one or both sides of some corpora, read anew by each iteration.
+    """All sentences of one or both sides of some corpora, read anew in each iteration.
 
-    First all of one side, then all of the other, so that evenly spaced samples hold both.
+    All of one side come first, then all of the other, so that evenly spaced samples contain both.
     """
 
     corpora: Sequence[CorpusConfig]
@@ -217,8 +218,10 @@ def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry
 
 
 def columns_of(corpus: CorpusConfig, row: Sequence[str]) -> tuple[int, int] | None:
-    """The columns of sources and targets that the first row of a table names: by the keys of the
-    corpus, or without any as `named_columns` says; None if it does not.
+    """Return the source and target columns that the first row of a table names, or None.
+
+    They are named by the keys of the corpus or, if it has the default keys, as `named_columns`
+    says.
     """
     if {*corpus.keys} <= {*row}:
         return row.index(corpus.src_key), row.index(corpus.tgt_key)
@@ -226,15 +229,16 @@ def columns_of(corpus: CorpusConfig, row: Sequence[str]) -> tuple[int, int] | No
 
 
 def named_languages(corpus: CorpusConfig) -> LangCodes:
-    """The languages of which the columns, keys or files of a corpus have the names, or that XLIFF
-    declares; none unless there is one for each side.
+    """Return the languages that columns, keys or files are named after, or that XLIFF declares.
+
+    Returns none unless each side has one.
     """
     path, names = corpus.paths[0], ["", ""]
     if corpus.src is not None:
         names = [ending_of(each)[1:] for each in corpus.paths]
     elif corpus.jsonl is not None:
         names = [key.rpartition(".")[2] for key in corpus.keys]
-    elif not path.is_file():  # a pipe is read once
+    elif not path.is_file():  # a pipe can be read only once
         return None, None
     elif corpus.tm is not None and ending_of(path) not in MEMORIES[-2:]:
         return declared_languages(path)
@@ -278,17 +282,17 @@ def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:
 
 
 def are_numbers(keys: Sequence[str]) -> bool:
-    """Whether keys are columns by their numbers, from 1, of a table without a row of names."""
+    """Return whether keys are column numbers, from 1, of a table without a row of names."""
     return all(map(_NUMBER.fullmatch, keys))
 
 
 def are_columns(keys: Sequence[str], width: int) -> bool:
-    """Whether keys are numbers of columns in a table of so many."""
+    """Return whether keys are column numbers of a table of this width."""
     return are_numbers(keys) and max(map(int, keys)) <= width
 
 
 def _missing(path: Path, keys: tuple[str, str], cells: Sequence[str]) -> str:
-    """Which key is no column of a table with this first row, by its number or its name."""
+    """Return the error for a key that is neither number nor name of a column in this row."""
     if all(key.removeprefix("-").isdecimal() for key in keys):
         option, key = next(
             (f"{side}_key", key)

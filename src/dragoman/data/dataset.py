@@ -1,4 +1,4 @@
-"""Sequences of ids in arrays that may be on disk: subword sampling, and what validation keeps."""
+"""Sequences of ids in arrays that may be on disk; subword sampling; validation splits."""
 
 import hashlib
 import json
@@ -15,12 +15,12 @@ from dragoman.languages import LangCodes
 from dragoman.wording import counted
 
 MANY = 0.05
-"""Share of the pairs above which a limit that leaves them out is warned of."""
+"""Share of the pairs that a limit may leave out without a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialIds:
-    """The ids that batches are completed with; source and target share them."""
+    """The ids that complete batches, shared by source and target."""
 
     pad_id: int
     bos_id: int
@@ -36,12 +36,12 @@ class Ragged:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """The number of ids of each sequence."""
+        """The number of ids in each sequence."""
         return np.diff(self.offsets)
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """The number of the sequence of each id."""
+        """The index of the sequence of each id."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def __len__(self) -> int:
@@ -52,14 +52,14 @@ class Ragged:
 
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int]], dtype: str = "<i8") -> "Ragged":
-        """From sequences in memory."""
+        """Build from sequences in memory."""
         lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
         flat = np.fromiter(chain.from_iterable(sequences), dtype=dtype, count=lengths.sum())
         return cls(flat, np.concatenate([[0], np.cumsum(lengths)]))
 
     @classmethod
     def concatenate(cls, parts: "Sequence[Ragged]") -> "Ragged":
-        """The sequences of all parts, one part after another."""
+        """Return the sequences of all parts, one part after another."""
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([part.lengths for part in parts])
@@ -67,18 +67,18 @@ class Ragged:
         return cls(ids, np.concatenate([[0], np.cumsum(lengths)]))
 
     def take(self, indices: npt.NDArray[np.int64]) -> "Ragged":
-        """The sequences at `indices`, in that order, copied into memory."""
+        """Return the sequences at `indices`, in that order, copied into memory."""
         starts = self.offsets[indices]
         return gather(self.ids, starts, self.offsets[indices + 1] - starts)
 
     def chunks(self) -> "Iterator[Ragged]":
-        """The sequences a part of them at a time, to spare memory."""
+        """Yield the sequences in chunks, to save memory."""
         for start in range(0, len(self), CHUNK):
             offsets = self.offsets[start : start + CHUNK + 1]
             yield Ragged(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
 
     def cut(self, limit: int) -> "Ragged":
-        """Each sequence, or its first `limit` ids."""
+        """Truncate each sequence to its first `limit` ids."""
         lengths = np.minimum(self.lengths, limit)
         return gather(self.ids, self.offsets[:-1], lengths)
 
@@ -86,7 +86,7 @@ class Ragged:
 def gather(
     ids: npt.NDArray[np.integer], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> Ragged:
-    """The stretches `ids[starts[i]:starts[i] + lengths[i]]`, copied into memory."""
+    """Return the slices `ids[starts[i]:starts[i] + lengths[i]]`, copied into memory."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     return Ragged(ids[np.repeat(starts, lengths) + within], offsets)
@@ -95,7 +95,7 @@ def gather(
 def windows_over(
     lengths: npt.NDArray[np.int64], longest: int, step: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Windows over sequences: whose each is, and from where to where in it something is new.
+    """Return windows over sequences: the sequence of each, and the range in it that is new.
 
     The first window of a sequence has up to `longest` new ids, each later one up to `step`.
     """
@@ -107,9 +107,9 @@ def windows_over(
 
 
 def meetings(src: Ragged, tgt: Ragged) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each id of a source meets each of its target: their places in `src.ids` and `tgt.ids`.
+    """Pair each source id with each id of its target; return indices in `src.ids` and `tgt.ids`.
 
-    Those of one target id adjoin.
+    The pairs of one target id are adjacent.
     """
     pair = tgt.rows
     widths = src.lengths[pair]
@@ -119,7 +119,7 @@ def meetings(src: Ragged, tgt: Ragged) -> tuple[npt.NDArray[np.int64], npt.NDArr
 
 
 def fingerprint_of(*decides: object, arrays: Iterable[npt.NDArray[np.integer]] = ()) -> str:
-    """A hash of values that JSON can hold, and of arrays."""
+    """Return a hash of values that JSON can represent, and of arrays."""
     digest = hashlib.sha256(json.dumps(decides).encode())
     for array in arrays:
         digest.update(np.ascontiguousarray(array).data)
@@ -128,21 +128,21 @@ def fingerprint_of(*decides: object, arrays: Iterable[npt.NDArray[np.integer]] =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDataset:
-    """Texts as ids, whatever else their files say of them."""
+    """Texts as ids, without the labels or tags of their files."""
 
     name: str
     texts: Ragged
-    """Piece ids; bos and eos may be at the ends."""
+    """Piece ids, possibly with bos and eos at the ends."""
     special: SpecialIds
     content_hash: str
-    """A hash of all that decides the ids."""
+    """A hash of everything that determines the ids."""
 
     def __len__(self) -> int:
         return len(self.texts)
 
     @classmethod
     def joined(cls, parts: "Sequence[TextDataset]") -> "TextDataset":
-        """The texts of all parts, which were made with one tokenizer, in memory."""
+        """Join the texts of all parts, which share one tokenizer, in memory."""
         if len({part.special for part in parts}) > 1:
             raise ValueError("the datasets were made with different tokenizers")
         return cls(
@@ -162,27 +162,27 @@ class PairDataset:
     tgt: Ragged
     special: SpecialIds
     identical: Finding
-    """Pairs whose source is their target, letter by letter; they are kept."""
+    """Pairs whose source equals their target exactly; they are kept."""
     content_hash: str
-    """A hash of all that decides the ids."""
+    """A hash of everything that determines the ids."""
     weight: float = 1.0
-    """How often an epoch passes over the pairs."""
+    """Number of passes over the pairs per epoch."""
     left: Mapping[str, int] = field(default_factory=dict)
-    """What was left out of a memory: how many units, by why."""
+    """Number of units left out of a memory, by reason."""
     languages: LangCodes = (None, None)
-    """Of source and target, where known."""
+    """Languages of source and target, if known."""
     tags: tuple[int, ...] = ()
-    """The ids before each source, in a model of several languages."""
+    """The ids before each source, in a multilingual model."""
     excluded: npt.NDArray[np.bool_] | None = None
-    """Pairs that training must not see, since validation does."""
+    """Pairs excluded from training because validation uses them."""
     links: Ragged | None = None
-    """For each target token the place of the source token that it translates, or -1."""
+    """Position of the source token that each target token translates, or -1."""
 
     def __len__(self) -> int:
         return len(self.src)
 
     def turned(self) -> "PairDataset":
-        """The other way round: each target with its source."""
+        """Return the reverse direction: each target with its source."""
         return replace(
             self,
             src=self.tgt,
@@ -192,16 +192,16 @@ class PairDataset:
         )
 
     def usable(self, max_length: int) -> npt.NDArray[np.bool_]:
-        """Which pairs have 1 to `max_length` tokens on both sides and are not excluded."""
+        """Return which pairs have 1 to `max_length` tokens on both sides and are not excluded."""
         shorter = np.minimum(self.src.lengths, self.tgt.lengths)
         longer = np.maximum(self.src.lengths, self.tgt.lengths)
         usable: npt.NDArray[np.bool_] = (shorter > 0) & (longer <= max_length)
         return usable if self.excluded is None else usable & ~self.excluded
 
     def report(self, max_length: int, *, is_trained: bool = True) -> Iterator[str]:
-        """What is in it, in sentences; `max_length` is the limit of training, on each side.
+        """Describe the dataset in sentences; `max_length` is the training limit, on each side.
 
-        Whether the tokenizer `is_trained` for this run, so that another could be.
+        `is_trained` says whether the tokenizer is trained for this run, so that another could be.
         """
         (empty,) = np.nonzero(np.minimum(self.src.lengths, self.tgt.lengths) == 0)
         (too_long,) = np.nonzero(np.maximum(self.src.lengths, self.tgt.lengths) > max_length)
@@ -232,11 +232,11 @@ class PairDataset:
 # ---------------------------------------------------------------- subword sampling
 
 CHUNK = 1 << 16
-"""Sequences that are sampled or hashed at a time."""
+"""Number of sequences that are sampled or hashed at a time."""
 
 
 class Splits(Protocol):
-    """The interface of subword sampling that this room needs."""
+    """The interface of subword sampling that this package needs."""
 
     def sample(
         self,
@@ -246,15 +246,15 @@ class Splits(Protocol):
         probability: float,
         rng: np.random.Generator,
     ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
-        """Take pieces of many texts apart; text i is `ids[offsets[i]:offsets[i + 1]]`."""
+        """Split pieces of many texts; text i is `ids[offsets[i]:offsets[i + 1]]`."""
 
 
 def sampled(
     ragged: Ragged, splits: Splits | None, probability: float, rng: np.random.Generator
 ) -> Ragged:
-    """All sequences with pieces taken apart.
+    """Return all sequences with pieces split at random.
 
-    The same sequences when the probability is 0; otherwise `splits` must be there.
+    Returns the same sequences if the probability is 0; otherwise `splits` is required.
     """
     if not probability:
         return ragged
@@ -267,17 +267,17 @@ def sampled(
 
 # ---------------------------------------------------------------- validation without files
 
-MIXER, BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # splitmix64's
+MIXER, BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # from splitmix64
 
 
 def hold_out(
     dataset: PairDataset, count: int, max_length: int, seed: int, *, both: bool = False
 ) -> tuple[PairDataset, PairDataset]:
-    """Split off about `count` usable pairs, drawn by `seed`: the rest, and the held-out ones.
+    """Split off about `count` usable pairs, drawn by `seed`; return the rest and these.
 
-    At most a tenth of the usable pairs is taken, and at least one. Pairs that share their source
-    with a held-out one leave training too, so no validation source has been seen; where pairs are
-    learned in `both` directions, those that share a side.
+    At least one pair and at most a tenth of the usable ones is taken. Pairs that share their source
+    with a held-out one leave training too, so no validation source has been seen; if pairs are
+    learned in `both` directions, so do those that share either side.
     """
     (usable,) = np.nonzero(dataset.usable(max_length))
     count = max(1, min(count, len(usable) // 10))
@@ -285,15 +285,15 @@ def hold_out(
     src, tgt = dataset.src.take(chosen), dataset.tgt.take(chosen)
     held = replace(dataset, src=src, tgt=tgt, excluded=None)
     rest = leave_out(dataset, held, both=both)
-    if not rest.usable(max_length).any():  # so few that nothing would be left to learn from
+    if not rest.usable(max_length).any():  # nothing would be left to learn from
         rest = dataset
     return rest, held
 
 
 def leave_out(dataset: PairDataset, held: PairDataset, *, both: bool = False) -> PairDataset:
-    """Exclude from training the pairs whose source is one of a held-out pair.
+    """Exclude from training the pairs whose source is that of a held-out pair.
 
-    With `both`, those with a side that is one of either side.
+    With `both`, exclude pairs with a side that equals either side of one.
     """
     sides = 2 if both else 1
     ours, theirs = ([_hashes(s) for s in (d.src, d.tgt)[:sides]] for d in (dataset, held))
@@ -303,7 +303,7 @@ def leave_out(dataset: PairDataset, held: PairDataset, *, both: bool = False) ->
 
 
 def seen_in(dataset: PairDataset, held: PairDataset) -> npt.NDArray[np.bool_]:
-    """Which pairs of `held` are in `dataset` too, both sides alike."""
+    """Return which pairs of `held` are in `dataset` too, with both sides equal."""
     ours, theirs = (_hashes(each.src) * BASE + _hashes(each.tgt) for each in (dataset, held))
     return np.isin(theirs, ours)
 
@@ -311,7 +311,7 @@ def seen_in(dataset: PairDataset, held: PairDataset) -> npt.NDArray[np.bool_]:
 def hold_out_rows(
     texts: Ragged, count: int, seed: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The same for texts of one side: the numbers of those to learn from, and of those held out."""
+    """Split texts of one side likewise; return the indices to learn from and those held out."""
     count = max(1, min(count, len(texts) // 10))
     held = np.sort(np.random.default_rng(seed).permutation(len(texts))[:count])
     hashes = _hashes(texts)
@@ -328,7 +328,7 @@ def format_held_out(
     *,
     needed: str = "No validation files",
 ) -> str:
-    """A sentence on what training does not see; `left_out` share what is hashed with `held`."""
+    """Describe what training does not see; `left_out` texts share what is hashed with `held`."""
     these = counted(held, f"{what} of {name} is", f"{what}s of {name} are")
     more = f"more with the {shared} of one of these"
     also = f"; {counted(left_out, f'{more} is', f'{more} are')} left out of training"
@@ -336,9 +336,9 @@ def format_held_out(
 
 
 def _hashes(ragged: Ragged) -> npt.NDArray[np.uint64]:
-    """One number for each sentence: `sum_j mix(id_j) * BASE^j` modulo 2^64.
+    """Return one number per sentence: `sum_j mix(id_j) * BASE^j` modulo 2^64.
 
-    Both mixing and a large base are needed lest short sentences with near ids share a number.
+    Without both mixing and a large base, short sentences with similar ids could collide.
     """
     hashes = [np.zeros(0, dtype=np.uint64)]
     for part in ragged.chunks():

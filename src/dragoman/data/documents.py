@@ -1,12 +1,12 @@
-r"""Texts for language models: files, cut into documents, tokenised once into one stream of ids.
+r"""Texts for language models: files, split into documents, tokenised once into one stream of ids.
 
-In the stream a document is bos, its pieces, eos. Characters are counted beside the tokens,
-so that a loss can be stated per character, which does not depend on the tokenizer:
+In the stream a document is bos, its pieces, eos. Characters are counted as well as tokens, so that
+a loss can be stated per character, which does not depend on the tokenizer:
 
 .. math:: \text{nats per character} = \frac{\text{sum of the losses}}{\text{characters}}
 
-Texts that every machine has are the sources of Python's own standard library: ten million
-characters of code and of English about code. Two versions of Python give two different texts.
+The sources of Python's own standard library are a text that every machine has: ten million
+characters of code and of English about code. They differ between versions of Python.
 """
 
 import os
@@ -28,24 +28,24 @@ from dragoman.ranges import Range, check_ranges
 from dragoman.wording import counted
 
 FORMAT = 1
-"""Counts up when the ids of a tokenised text change their meaning."""
+"""Incremented when the ids of a tokenised text change their meaning."""
 
 FRAME = (2, 3)
-"""bos and eos of our own tokenizers."""
+"""The bos and eos ids of our own tokenizers."""
 
 BLOCK = 1 << 20
-"""Characters of a long document that are tokenised at a time, about."""
+"""Approximate number of characters of a long document that are tokenised at a time."""
 
 Split = Literal["file", "line", "blank-line"]
 """What a document is: a file, a line, or lines up to the next blank one."""
 
 SEPARATORS: Mapping[Split, int] = {"file": 0, "line": 1, "blank-line": 2}
-"""Line feeds that the end of a document represents: they count as its characters."""
+"""Number of line feeds at the end of a document, which count as its characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldOut:
-    """What of the text is kept for validation."""
+    """The part of the text that is kept for validation."""
 
     share: Annotated[float, Range(above=0, below=1)] = 0.1
     """Fraction of each file's characters, or of the documents."""
@@ -57,28 +57,28 @@ class HoldOut:
 
 
 class DocumentPart(NamedTuple):
-    """A document or, where it is long, a block of one."""
+    """A document, or a block of a long one."""
 
     text: str
     held: bool
     """Whether it is held out."""
     opens: bool = True
-    """Whether a sequence of ids begins with it."""
+    """Whether it begins a sequence of ids."""
     inside: bool = False
     """Whether it begins in the middle of a text."""
     closes: bool = True
-    """Whether the document ends with it."""
+    """Whether it ends the document."""
 
 
 def read_documents(
     paths: Sequence[Path], split: Split, hold_out: HoldOut | None = None
 ) -> Iterator[DocumentPart]:
-    """The documents of all files, those to hold out marked.
+    """Yield the documents of all files, marking those to hold out.
 
     With `by = "end"` a file of n characters is cut at character `int(n * (1 - share))`: exactly
-    within the document where the file is one, else before the first document from there on.
-    A document drawn from everywhere is chosen by a checksum of its text, so that two equal ones are
-    on the same side.
+    there if the file is one document, otherwise before the first document that starts there or
+    later. With `by = "documents"` a document is chosen by a checksum of its text, so equal
+    documents are on the same side.
     """
     for path in paths:
         cut = None
@@ -95,7 +95,7 @@ def read_documents(
 
 
 def _drawn(text: Iterable[str], hold_out: HoldOut | None) -> bool:
-    """Whether the document is among those that are drawn from everywhere."""
+    """Return whether the document is among those held out by checksum."""
     if hold_out is None or hold_out.by != "documents":
         return False
     checksum = 0
@@ -105,9 +105,9 @@ def _drawn(text: Iterable[str], hold_out: HoldOut | None) -> bool:
 
 
 def _file_parts(lines: Iterable[str], cut: int | None, *, held: bool) -> Iterator[DocumentPart]:
-    """One file as one document, in blocks; the part after the cut begins a sequence of its own.
+    """Yield a file as one document, in blocks; the part after the cut begins its own sequence.
 
-    Blocks end after a lone line feed, where tokenising them apart changes nothing.
+    Blocks end after a single line feed, where tokenising them separately changes nothing.
     """
     sides = groupby(_sided(lines, cut), key=itemgetter(0))
     for behind, group in sides:
@@ -126,7 +126,7 @@ def _file_parts(lines: Iterable[str], cut: int | None, *, held: bool) -> Iterato
 
 
 def _sided(lines: Iterable[str], cut: int | None) -> Iterator[tuple[bool, str]]:
-    """Each line and whether it is after the cut, which may go through one."""
+    """Yield each line and whether it is after the cut, which may split a line."""
     place = 0
     for line in lines:
         before = len(line) if cut is None else min(max(cut - place, 0), len(line))
@@ -138,7 +138,7 @@ def _sided(lines: Iterable[str], cut: int | None) -> Iterator[tuple[bool, str]]:
 
 
 def _by_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Start and text of each line that is not blank."""
+    """Yield start and text of each line that is not blank."""
     start = 0
     for line in lines:
         if line.strip():
@@ -147,7 +147,7 @@ def _by_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def _by_blank_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Start and text of each run of lines that are not blank."""
+    """Yield start and text of each run of lines that are not blank."""
     start, run, size, most = 0, "", 0, longest_line()
     for line in chain(lines, [""]):
         if line.strip():
@@ -167,7 +167,7 @@ def _by_blank_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 @dataclass(frozen=True, slots=True)
 class DocumentTexts:
-    """The texts that are not held out, read anew by each iteration: for training a tokenizer."""
+    """The texts that are not held out, read anew in each iteration, to train a tokenizer."""
 
     paths: Sequence[Path]
     split: Split
@@ -183,12 +183,12 @@ class DocumentDataset(TextDataset):
     """Documents, each a text of bos, its pieces, eos; a part of one may lack eos."""
 
     num_chars: int
-    """Characters that the tokens represent."""
+    """Number of characters that the tokens represent."""
     roles: tuple[int, int] | None = None
-    """The ids before a user's and before a model's turn, where only the latter is predicted."""
+    """The ids before a user's and a model's turn, if only the latter is predicted."""
 
     def report(self) -> Iterator[str]:
-        """What is in it, in a sentence."""
+        """Describe the dataset in a sentence."""
         tokens, documents = len(self.texts.ids), len(self)
         yield (
             f"{self.name}: {counted(documents, 'document')}, "
@@ -204,15 +204,15 @@ def prepare_documents(
     cache: Path,
     hold_out: HoldOut | None = None,
 ) -> tuple[DocumentDataset, DocumentDataset | None]:
-    """The texts to train on as ids, and those held out, if any are; from the cache, or put there.
+    """Return the training texts as ids, and those held out, if any; tokenised once and cached.
 
-    Raises InputError for everything that is wrong with the files, and DragomanError when the cache
-    cannot be written.
+    Raises InputError for anything wrong with the files, and DragomanError if the cache cannot be
+    written.
     """
     held_out = None if hold_out is None else astuple(hold_out)
     parts = ["documents", FORMAT, encoder.content_hash, split, held_out]
     if (frame := (encoder.bos_id, encoder.eos_id)) != FRAME:
-        parts.append(frame)  # which models of one publisher change, and nothing else
+        parts.append(frame)  # only the models of one publisher change these
     sides = ("train",) if hold_out is None else ("train", "held")
     types = dict.fromkeys(sides, id_type(encoder))
     write = partial(_write, read_documents(paths, split, hold_out), SEPARATORS[split], encoder)
@@ -243,7 +243,7 @@ def _write(
     encoder: TextEncoder,
     writers: Mapping[str, RaggedWriter],
 ) -> dict[str, int]:
-    """Tokenise all documents; gives the number of characters on each side."""
+    """Tokenise all documents; return the number of characters on each side."""
     bos, eos = [encoder.bos_id], [encoder.eos_id]
     num_chars = dict.fromkeys(writers, 0)
     while chunk := _chunk(parts):
@@ -257,7 +257,7 @@ def _write(
             if part.opens:
                 rows[side].append(ids)
             else:
-                writers[side].extend(ids)  # it comes first, as the block before it filled a chunk
+                writers[side].extend(ids)  # it is first in its chunk: the previous block filled one
             num_chars[side] += len(part.text) + separator * part.closes
         for side, writer in writers.items():
             writer.append(rows[side])
@@ -265,7 +265,7 @@ def _write(
 
 
 def _chunk(parts: Iterator[DocumentPart]) -> list[DocumentPart]:
-    """The next parts, as many as make about a block."""
+    """Return the next parts, up to about the size of a block."""
     chunk: list[DocumentPart] = []
     size = 0
     for part in parts:
@@ -277,11 +277,11 @@ def _chunk(parts: Iterator[DocumentPart]) -> list[DocumentPart]:
 
 
 LEFT_OUT = {"dist-packages", "encodings", "idle_test", "site-packages", "test", "tests"}
-"""Folders of other people's packages, of tables, and of tests, which not every system installs."""
+"""Folders of third-party packages, tables and tests, which not every system installs."""
 
 
 def standard_library() -> list[Path]:
-    """Return the files in a fixed order; InputError for a Python that came without its sources."""
+    """Return the files in a fixed order; raises InputError for a Python without its sources."""
     folder = Path(sysconfig.get_paths()["stdlib"])
     files = sorted(path for path in _sources(folder) if path.stat().st_size)
     if not files:
@@ -294,5 +294,5 @@ def standard_library() -> list[Path]:
 
 def _sources(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
-        folders[:] = set(folders) - LEFT_OUT  # these are not even entered
+        folders[:] = set(folders) - LEFT_OUT  # do not descend into these
         yield from (Path(parent, name) for name in names if name.endswith(".py"))

@@ -20,15 +20,15 @@ from dragoman.files.records import read_records, text_at, value_at
 from dragoman.wording import counted
 
 FEW_TEXTS = 20
-"""With fewer texts, a label for nearly each is nothing strange."""
+"""With fewer texts, almost as many labels as texts are not suspicious."""
 
 LISTED = 20
-"""Labels that a message names at most."""
+"""Maximum number of labels in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledLayout:
-    """Where a file of labelled texts has what."""
+    """The columns or keys of a file of labelled texts."""
 
     label_column: int = 1
     """Column of the label in a TSV file, counted from 1."""
@@ -52,9 +52,9 @@ class LabelledLayout:
 
 
 def read_labelled(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, str]]:
-    """Place (as messages call it), label and text of each example.
+    """Yield the place (for messages), label and text of each example.
 
-    Raises InputError with the line for what is not a label and a text.
+    Raises InputError with the line for anything that is not a label and a text.
     """
     is_jsonl = ".jsonl" in path.suffixes
     rows = _jsonl_rows(path, layout) if is_jsonl else _tsv_rows(path, layout)
@@ -118,17 +118,17 @@ class LabelledDataset:
         return fingerprint_of(self.labels, astuple(self.special), arrays=arrays)
 
     def take(self, rows: npt.NDArray[np.int64]) -> "LabelledDataset":
-        """The examples with these numbers."""
+        """Return the examples at these indices."""
         return replace(self, texts=self.texts.take(rows), targets=self.targets[rows])
 
     def as_texts(self) -> TextDataset:
-        """The texts alone: for learning from them without labels."""
+        """Return only the texts, to learn from them without labels."""
         return TextDataset(
             name=self.name, texts=self.texts, special=self.special, content_hash=self.content_hash
         )
 
     def report(self, max_length: int) -> Iterator[str]:
-        """What is in it, in sentences; `max_length` is the limit beyond which texts are cut."""
+        """Describe the dataset in sentences; texts beyond `max_length` tokens are cut."""
         counts = Counter(self.targets.tolist())
         shares = _listed([f"{label} {counts[i]:,}" for i, label in enumerate(self.labels)])
         yield f"{self.name}: {counted(len(self), 'text')}; labels: {shares}."
@@ -143,8 +143,8 @@ def load_labelled(
 ) -> LabelledDataset:
     """Read and tokenise a file.
 
-    The labels are numbered in the order of `labels`, or else sorted. Raises InputError for a
-    label that is not among those given, and for whatever `read_labelled` rejects.
+    The labels are numbered in the order of `labels`, or sorted if none are given. Raises InputError
+    for a label that is not among those given, and for anything that `read_labelled` rejects.
     """
     names: list[str] = []
 
@@ -181,7 +181,7 @@ def load_labelled(
 
 
 def unknown_label(place: str, what: str, name: str, known: Collection[str]) -> InputError:
-    """The error about a label or tag that is not among the known ones, with the nearest one."""
+    """Return the error for an unknown label or tag, with the most similar known one."""
     return InputError(
         f"{place} has the {what} {name!r}, which is not among {_listed(list(known))}"
         f"{did_you_mean(name, known)}"
@@ -189,6 +189,6 @@ def unknown_label(place: str, what: str, name: str, known: Collection[str]) -> I
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The names, or the first of them and how many more there are."""
+    """Join the names, or the first of them and the number of the others."""
     more = len(names) - LISTED
     return ", ".join(names[:LISTED]) + (f" and {more:,} more" if more > 0 else "")

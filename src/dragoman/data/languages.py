@@ -1,7 +1,7 @@
-r"""Several languages in one model: what is learned how often, and on which texts the vocabulary.
+r"""Multilingual models: how often each corpus is learned, and the texts of the vocabulary.
 
-A direction of :math:`n` pairs has a share of training that grows with :math:`n^{1/T}`, and so has a
-language of :math:`n` sentences in the texts that the vocabulary is trained on (Arivazhagan et al.
+A direction of :math:`n` pairs gets a share of training that grows with :math:`n^{1/T}`, and so does
+a language of :math:`n` sentences in the texts that the vocabulary is trained on (Arivazhagan et al.
 2019, "Massively Multilingual Neural Machine Translation in the Wild", sections 4.1 and 5). At a
 temperature of :math:`T = 1` shares are those of the corpora; as it rises they become equal.
 """
@@ -22,9 +22,9 @@ Direction = tuple[str, str]
 def tempered(
     datasets: Sequence[PairDataset], temperature: float, max_length: int
 ) -> list[PairDataset]:
-    """Weigh datasets so that a direction of n usable pairs has a share of weight * n^(1/T).
+    """Weight datasets so that a direction of n usable pairs has a share of weight * n^(1/T).
 
-    The pairs of an epoch are as many as before.
+    An epoch has as many pairs as before.
     """
     counts = [int(dataset.usable(max_length).sum()) for dataset in datasets]
     if temperature == 1 or not any(counts):
@@ -46,9 +46,9 @@ def tempered(
 
 @dataclass(frozen=True, slots=True)
 class BalancedTexts:
-    """All sentences of corpora that name their languages, those of a rare language repeatedly.
+    """All sentences of corpora that name their languages, with rare languages repeated.
 
-    The language with most sentences comes once, read anew by each iteration.
+    The language with the most sentences comes once; each iteration reads the texts anew.
     """
 
     corpora: Sequence[CorpusConfig]
@@ -70,7 +70,7 @@ class BalancedTexts:
 
 
 def _repeated(texts: Sequence[Iterable[str]], passes: float) -> Iterator[str]:
-    """All texts as often as the whole part of `passes`, then a share of them, evenly spaced."""
+    """Yield all texts `int(passes)` times, then evenly spaced ones for the fraction."""
     whole, share = divmod(passes, 1)
     for _ in range(int(whole)):
         yield from chain.from_iterable(texts)

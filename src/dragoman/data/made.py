@@ -1,4 +1,4 @@
-"""Texts that come with the package: a recipe and the demonstration need no files."""
+"""Texts that come with the package, so that a recipe and the demo need no files."""
 
 import ast
 import bz2
@@ -27,11 +27,11 @@ class Pair(NamedTuple):
 
 
 WITHHELD_ONE_IN = 10
-"""Modules of Python's library of which one is for validation."""
+"""One in this many modules of Python's library is for validation."""
 FEWEST_WORDS, MOST_CHARACTERS = 3, 300
-"""Of a docstring's first line, and of a function."""
+"""Minimum words of a docstring's first line, and maximum characters of a function."""
 EXAMPLE = Pair("I like studying artificial intelligence.", "我喜欢学习人工智能。")
-"""The sentence that the demonstration translates last: like those of its corpus, and not in it."""
+"""The last sentence that the demo translates: like those of its corpus, but not in it."""
 
 
 class DemoCorpus(NamedTuple):
@@ -64,8 +64,8 @@ def demo_corpus() -> DemoCorpus:
 def write_town(folder: Path, train: int = 20_000, valid: int = 500) -> dict[str, Path]:
     """Write conversations about a small town to `train.txt` and `valid.txt`; return the paths.
 
-    They are the first ones of those that `tools/town.py` has written into the package. A line is a
-    turn, and empty lines separate conversations.
+    They are the first of those that `tools/town.py` generated for the package. Each line is a turn,
+    and empty lines separate conversations.
     """
     paths = {"train": folder / "train.txt", "valid": folder / "valid.txt"}
     parts = _shipped("town.txt.bz2").split("\n\n\n")
@@ -76,7 +76,7 @@ def write_town(folder: Path, train: int = 20_000, valid: int = 500) -> dict[str,
 
 
 def _shipped_pairs(name: str) -> list[list[Pair]]:
-    """The parts of a corpus: a line is a pair with a tab between, an empty line ends a part."""
+    """Return the parts of a corpus: a line is a tab-separated pair, an empty line ends a part."""
     if name == "demo-zh-en":
         return [[Pair(tgt, src) for src, tgt in part] for part in _shipped_pairs("demo")[:2]]
     parts = _shipped(f"{name}.tsv.bz2").split("\n\n")
@@ -90,11 +90,11 @@ def _shipped(name: str) -> str:
 def docstrings_corpus(
     train_size: int, valid_size: int, *, seed: int
 ) -> tuple[list[Pair], list[Pair]]:
-    """Functions of Python's library and the first lines of their docstrings, in random order.
+    """Return functions of Python's library with the first lines of their docstrings, shuffled.
 
-    At most this many. One module in ten, or package as a whole, is for validation, chosen by the
-    checksum of its name; what both have is for training alone. Raises InputError for a Python that
-    came without its sources.
+    Returns at most this many. One in ten modules, or whole packages, is for validation, chosen by a
+    checksum of its name; pairs in both parts are used only for training. Raises InputError for a
+    Python without its sources.
     """
     draw, folder = Random(seed).random, Path(sysconfig.get_paths()["stdlib"])
     found = list[tuple[bool, Pair]]()
@@ -111,12 +111,12 @@ def docstrings_corpus(
 
 
 def functions_of(source: bytes | str) -> Iterator[Pair]:
-    """Yield the functions of a file whose docstring begins with three words or more, and its line.
+    """Yield functions whose docstring begins with three words or more, and that first line.
 
-    The code is what `ast.unparse` makes of it, on one line, cut, without comments and docstrings,
-    so it depends on the version of Python. Functions within functions come by themselves too.
+    The code is the output of `ast.unparse` on one line, truncated, without comments and docstrings,
+    so it depends on the version of Python. Nested functions are also yielded by themselves.
     """
-    with warnings.catch_warnings(action="ignore"):  # of strings with escapes of older Pythons
+    with warnings.catch_warnings(action="ignore"):  # about escapes in strings for older Pythons
         tree = ast.parse(source)
     documented = []
     for node in ast.walk(tree):
@@ -172,7 +172,7 @@ class MadeConfig:
 def write_made(config: MadeConfig, folder: Path) -> dict[str, Path]:
     """Write `train.src`, `train.tgt`, `valid.src` and `valid.tgt`, and return their paths by name.
 
-    The same config writes the same bytes, so a run that is resumed finds its texts unchanged.
+    The same config writes the same bytes, so a resumed run finds its texts unchanged.
     """
     if config.name == "docstrings":
         train, valid = docstrings_corpus(config.train, config.valid, seed=config.seed)
@@ -186,7 +186,7 @@ def write_made(config: MadeConfig, folder: Path) -> dict[str, Path]:
 
 
 def write_pairs(pairs: Sequence[Pair], src: Path, tgt: Path) -> None:
-    """Write sources to a file and their translations to another, line by line."""
+    """Write sources to one file and their translations to another, line by line."""
     for side, path in enumerate((src, tgt)):
         with replacing(path, "texts") as part:
             part.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")

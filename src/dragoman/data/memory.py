@@ -1,4 +1,4 @@
-"""Translation memories as pairs of texts: TMX, XLIFF, catalogues of gettext, CSV and TSV."""
+"""Translation memories as pairs of texts: TMX, XLIFF, gettext catalogues, CSV and TSV."""
 
 import codecs
 import re
@@ -23,28 +23,28 @@ from dragoman.files.xml import Element, cut_elements
 from dragoman.languages import LangCodes, base_of, language_named, side_named
 
 Unit = tuple[str, str] | str
-"""A pair, or why there is none."""
+"""A pair, or the reason why there is none."""
 Cut = tuple[str | bytes, Iterable[Unit]]
-"""A piece of a file, and the units that it has: none in what is around them."""
+"""A piece of a file and its units; the text between units has none."""
 
 
 class Entry(NamedTuple):
-    """A piece of a corpus, with the pairs that it has."""
+    """A piece of a corpus, with its pairs."""
 
     raw: Sequence[str | bytes]
-    """How each file has it: a line without its end, or bytes."""
+    """The piece in each file: a line without its line feed, or bytes."""
     pairs: Sequence[tuple[str, str]] = ()
-    """One, or several of a message with plural forms; none of a header."""
+    """One pair, several for a message with plural forms, or none for a header."""
     left: Sequence[str] = ()
-    """Why a unit is no pair, of each that is none."""
+    """For each unit without a pair, the reason."""
 
 
 SHOWN = 60
-"""Characters of a cell that messages show."""
+"""Number of characters of a cell that messages show."""
 SHORT = 3
-"""Letters of codes of languages, of which many are also words."""
+"""Letters of language codes, many of which are also words."""
 MOST = 1 << 20
-"""Most pairs of a memory that is held as a whole."""
+"""Maximum number of pairs of a memory that is loaded as a whole."""
 
 _CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sub", "sc", "ec", "cp"}
 _LANGUAGE = re.compile(rb"""(?:\blang|-language|srcLang|trgLang)\s*=\s*["']([\w-]+)""")
@@ -52,10 +52,10 @@ OTHER, _OPEN = "not in both languages", "not finished"
 
 
 def memory_entries(path: Path, languages: LangCodes) -> Iterator[Entry]:
-    """The pieces of a memory, which are the whole file, with its finished pairs as lines without
-    markup; the ending of its name tells its kind.
+    """Yield the pieces of a memory, together the whole file, with finished pairs as plain lines.
 
-    Raises InputError for a file of another kind, a damaged one, and TMX without `languages`.
+    The file name extension decides the kind. Raises InputError for a file of another kind, a
+    damaged one, and TMX without `languages`.
     """
     read = _READERS.get(ending_of(path))
     if read is None:
@@ -74,18 +74,18 @@ def memory_entries(path: Path, languages: LangCodes) -> Iterator[Entry]:
 
 
 def ending_of(path: Path) -> str:
-    """The ending of a name, in small letters, without that of compression."""
+    """Return the extension of a name in lower case, ignoring that of compression."""
     endings = [ending.lower() for ending in path.suffixes if ending not in COMPRESSED]
     return endings[-1] if endings else ""
 
 
 def languages_in(path: Path) -> list[str]:
-    """The codes of languages at the start of a memory, in the order of the alphabet."""
+    """Return the language codes at the start of a memory, in alphabetical order."""
     return sorted({found[1].decode() for found in _LANGUAGE.finditer(next(read_chunks(path), b""))})
 
 
 def declared_languages(path: Path) -> LangCodes:
-    """The languages that XLIFF declares for its first unit: from and into; none of others."""
+    """Return the languages that XLIFF declares for its first unit; none for other formats."""
     if _READERS.get(ending_of(path)) is not _read_xliff:
         return None, None
     units = (unit for _, unit in _units_of_xliff(path) if unit is not None)
@@ -93,7 +93,7 @@ def declared_languages(path: Path) -> LangCodes:
 
 
 def load_memory(path: Path, languages: LangCodes) -> dict[str, str]:
-    """The translations of a memory by their sources; of several for a source, the last.
+    """Return the translations of a memory by source; if a source has several, the last one.
 
     Raises InputError as `memory_entries` does, and for more than `MOST` pairs.
     """
@@ -128,7 +128,7 @@ def _of_tmx(unit: Element, languages: LangCodes) -> Unit:
 
 
 def _in_language(segments: Mapping[str, Element | None], code: str) -> Element | None:
-    """The text in a language, in any of its regions if it has none in that one."""
+    """Return the text in a language, in another of its regions if there is none in that one."""
     wanted = code.lower().replace("_", "-")
     alike = [each for each in segments if base_of(each) == base_of(code)]
     best = max(alike, key=lambda each: each.lower().replace("_", "-") == wanted, default=None)
@@ -136,7 +136,7 @@ def _in_language(segments: Mapping[str, Element | None], code: str) -> Element |
 
 
 def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
-    """Units of XLIFF 1.2, perhaps with segments; those of XLIFF 2 always have some."""
+    """Yield units of XLIFF 1.2, possibly with segments; those of XLIFF 2 always have some."""
     for raw, unit in _units_of_xliff(path):
         if unit is None:
             yield raw, []
@@ -152,7 +152,7 @@ def _units_of_xliff(path: Path) -> Iterator[tuple[bytes, Element | None]]:
 
 
 def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
-    """A unit as a whole, or its segments where both sides are cut: one may not be translated."""
+    """Yield a whole unit, or its segments if both sides have them: one may be untranslated."""
     source, target = unit.child("source"), unit.child("target")
     asked = zip(languages, languages_of(unit), strict=True)
     cut, done = segments_of(unit.child("seg-source")), segments_of(target)
@@ -173,7 +173,7 @@ def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
 
 
 def _plain(side: Element, marks: frozenset[str] | None) -> str:
-    """The text of a side without markup."""
+    """Return the text of a side without markup."""
     text, place, kept = side.plain(_CODES), 0, ""
     for code in codes_in(text, marks):
         kept += text[place : code.start()]
@@ -206,7 +206,7 @@ def _read_messages(path: Path, _: LangCodes) -> Iterator[Cut]:
 def _of_messages(message: Message) -> Iterator[Unit]:
     texts = {keyword: each.value for keyword, each in message.texts.items()}
     forms = [text for keyword, text in texts.items() if keyword.startswith("msgstr")]
-    if texts.get("msgid") == "":  # it is the header
+    if texts.get("msgid") == "":  # the header
         return
     if message.is_fuzzy or not all(forms):
         yield _OPEN
@@ -217,10 +217,11 @@ def _of_messages(message: Message) -> Iterator[Unit]:
 
 
 def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] | None:
-    """The columns of sources and targets that the first row of a table names; None if it does not.
+    """Return the source and target columns that the first row of a table names, or None.
 
-    Their names are "source" and "target", or the like, or the languages, which go before; of two
-    columns any two languages, of more the only two, unless others are asked for.
+    Columns are named "source" and "target" or similar, or after languages, which take precedence. A
+    table with two columns may name any two languages, a larger one only two in all, unless others
+    are requested.
     """
     names = [(side_named(cell), language_named(cell)) for cell in row]
     wanted = (base_of(code) if code else "" for code in languages)
@@ -232,7 +233,7 @@ def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] |
     if all(len(side) == 1 for side in sides):
         return sides[0][0], sides[1][0]
     spoken = [n for n, (_, language) in enumerate(names) if language]
-    if len(row) > 2:  # where "id" is no Indonesian, but numbers the rows
+    if len(row) > 2:  # "id" is not Indonesian here, but numbers the rows
         spoken = [n for n in spoken if row[n].lower() != "id" and not any(languages)]
     if len(spoken) != 2 or names[spoken[0]][1] == names[spoken[1]][1]:
         return None
@@ -242,8 +243,10 @@ def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] |
 
 
 def tell_of_names(path: Path, row: Sequence[str], *, named: bool) -> None:
-    """Warn of the first row of a table that is read as a pair though one side names a language, or
-    is `named` columns by two codes, which may be words.
+    """Warn if the first row of a table may have been misread.
+
+    That is, if it is read as a pair although one side names a language, or as the names of columns
+    (`named`) although they are two codes, which may be words.
     """
     if len(row) != 2 or any(side_named(cell) == "source" for cell in row):
         return
@@ -258,7 +261,7 @@ def tell_of_names(path: Path, row: Sequence[str], *, named: bool) -> None:
 
 
 def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
-    """Two columns, or those that the first row names as `named_columns` says."""
+    """Yield the pairs of two columns, or of those that the first row names (`named_columns`)."""
     chosen = 0, 1
     for number, row, raw in read_rows(path):
         if number == 1 and (named := named_columns(row, languages)):
@@ -289,6 +292,6 @@ _READERS = {
     ".tsv": _read_table,
 }
 MEMORIES = tuple(_READERS)
-"""Endings of the names of memories; the last two are tables."""
+"""File name extensions of memories; the last two are tables."""
 XML = MEMORIES[:-3]
-"""Those of XML, whose texts are in units."""
+"""Those of XML formats, whose texts are in units."""

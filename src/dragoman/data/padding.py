@@ -1,4 +1,4 @@
-"""Sequences of ids as one tensor: between special ids, and padded to one width."""
+"""Sequences of ids as one tensor: enclosed by special ids, and padded to one width."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from torch import Tensor
 from dragoman.data.dataset import Ragged, SpecialIds
 
 NO_TARGET = -1
-"""Stands in targets where nothing is to be predicted; the id of padding may be one (GPT-2)."""
+"""Marks positions without a prediction in targets; the padding id may be a target (GPT-2)."""
 
 
 def padded(ragged: Ragged, padding: int, *, before: int = 0, after: int = 0) -> Tensor:
-    """The sequences with `padding` around them to one width; shape (B, L).
+    """Pad the sequences with `padding` to one width; shape (B, L).
 
-    At least `before` places come before each sequence and `after` after it.
+    At least `before` positions precede each sequence and `after` follow it.
     """
     lengths = ragged.lengths
     within = np.arange(lengths.max(initial=0) + before + after) - before
@@ -25,7 +25,7 @@ def padded(ragged: Ragged, padding: int, *, before: int = 0, after: int = 0) -> 
 
 
 def enclosed(ragged: Ragged, padding: int, before: Sequence[int], after: Sequence[int]) -> Tensor:
-    """Each sequence between the same ids, then padding; shape (B, L)."""
+    """Return each sequence between the same ids, then padding; shape (B, L)."""
     ids_BL = padded(ragged, padding, before=len(before), after=len(after))
     ids_BL[:, : len(before)] = torch.tensor(before)
     for place, id_ in enumerate(after, start=len(before)):
@@ -34,9 +34,9 @@ def enclosed(ragged: Ragged, padding: int, before: Sequence[int], after: Sequenc
 
 
 def framed(ragged: Ragged, special: SpecialIds) -> Tensor:
-    """Each sequence between bos and eos, then padding; shape (B, L).
+    """Return each sequence between bos and eos, then padding; shape (B, L).
 
-    An encoder that is read off at its first position has bos there, which says nothing by itself:
-    the `[CLS]` of Devlin et al. (2019, section 3), the `<s>` of RoBERTa.
+    An encoder whose first position is used as its output has bos there, which means nothing by
+    itself: the `[CLS]` of Devlin et al. (2019, section 3), the `<s>` of RoBERTa.
     """
     return enclosed(ragged, special.pad_id, (special.bos_id,), (special.eos_id,))

@@ -1,14 +1,14 @@
 """Tokenise a corpus once and keep the ids on disk.
 
-What is kept is a folder in the cache:
+The result is a folder in the cache:
 
-    meta.json           type and number of the sequences of each array, and what else was found
+    meta.json           type and number of sequences of each array, and other findings
     NAME.ids            the ids of all sequences one after another, 2 or 4 bytes each
     NAME.offsets        sequence i is ids[offsets[i]:offsets[i + 1]], 8 bytes each
 
-Its name is a hash of all that decides its content, so that it is never stale. It appears by a
-rename, so that it is never half written. The ids are memory-mapped: what grows in memory with the
-number of sequences is an offset of 8 bytes each, not the ids.
+Its name is a hash of everything that determines its content, so it is never stale. It appears by a
+rename, so it is never incomplete. The ids are memory-mapped: memory grows with the number of
+sequences by an offset of 8 bytes each, not by the ids.
 """
 
 import hashlib
@@ -33,11 +33,11 @@ from dragoman.files.reading import open_bytes, reject_pipe
 from dragoman.files.writing import locked, rename_durably
 
 CHUNK = 8192
-"""Texts that are tokenised at a time."""
+"""Number of texts that are tokenised at a time."""
 
 
 class TextEncoder(Protocol):
-    """The interface of a tokenizer that this room needs."""
+    """The interface of a tokenizer that this package needs."""
 
     vocab_size: int
     pad_id: int
@@ -46,27 +46,27 @@ class TextEncoder(Protocol):
 
     @property
     def content_hash(self) -> str:
-        """A hash of everything that decides how a text is encoded."""
+        """A hash of everything that determines how a text is encoded."""
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without bos and eos."""
+        """Return the ids of each text, without bos and eos."""
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts that continue other text."""
+        """Return the ids of texts that continue other text."""
 
 
 def special_ids(encoder: TextEncoder) -> SpecialIds:
-    """The special tokens that batches are completed with."""
+    """Return the special tokens that complete batches."""
     return SpecialIds(encoder.pad_id, encoder.bos_id, encoder.eos_id)
 
 
 def id_type(encoder: TextEncoder) -> str:
-    """The smallest type that holds every id, in NumPy's words: 2 or 4 bytes, little-endian."""
+    """Return the smallest NumPy type for every id: 2 or 4 bytes, little-endian."""
     return "<u2" if encoder.vocab_size <= 1 << 16 else "<u4"
 
 
 def encode_all(texts: Iterable[str], encoder: TextEncoder) -> Ragged:
-    """The ids of all texts, in memory."""
+    """Return the ids of all texts, in memory."""
     texts, dtype = iter(texts), id_type(encoder)
     parts = [Ragged.of([], dtype)]
     while chunk := list(islice(texts, CHUNK)):
@@ -75,14 +75,14 @@ def encode_all(texts: Iterable[str], encoder: TextEncoder) -> Ragged:
 
 
 BUILDING = "building-"
-"""How the names of folders begin that are not whole yet."""
+"""Prefix of the names of incomplete folders."""
 
 Found = dict[str, Any]
-"""What a writer found on the way, fit for JSON."""
+"""Findings of a writer, ready for JSON."""
 
 
 class RaggedWriter:
-    """Sequences of ids on their way to one array."""
+    """Writes sequences of ids to one array."""
 
     def __init__(self, folder: Path, name: str, dtype: str) -> None:
         self._file = (folder / f"{name}.ids").open("wb")
@@ -91,22 +91,22 @@ class RaggedWriter:
         self._lengths = [np.zeros(1, np.int64)]
 
     def append(self, rows: Sequence[Sequence[int]]) -> None:
-        """Write whole sequences."""
+        """Write complete sequences."""
         if rows:
             np.fromiter(chain.from_iterable(rows), self._dtype).tofile(self._file)
             self._lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
 
     def extend(self, ids: Sequence[int]) -> None:
-        """Write more of the last sequence."""
+        """Append to the last sequence."""
         np.fromiter(ids, self._dtype).tofile(self._file)
         self._lengths[-1][-1] += len(ids)
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         self._file.close()
 
     def finish(self) -> dict[str, Any]:
-        """Write the offsets; gives what opening needs to know."""
+        """Write the offsets; return the metadata for loading."""
         self.close()
         lengths = np.concatenate(self._lengths)
         np.cumsum(lengths).tofile(self._offsets)
@@ -119,13 +119,13 @@ def kept(
     types: Mapping[str, str],
     write: Callable[[Mapping[str, RaggedWriter]], Found],
 ) -> tuple[str, dict[str, Ragged], Found]:
-    """The arrays that follow from some values and files; written now if they are not there.
+    """Return the arrays that result from some values and files; write them if they do not exist.
 
-    `content` are values that JSON can hold, and the files; `types` are those of the arrays'
-    ids, by name; `write` fills one writer for each and returns what it found. Returns the name of
-    the folder (a hash of `content`), the arrays by name, and what the writer found. Raises
-    DragomanError when the cache cannot be written, InputError for a file that is a pipe or changes
-    while it is read, and whatever `write` raises.
+    `content` are values that JSON can represent, and the files; `types` are the id types of the
+    arrays, by name; `write` fills one writer per array and returns its findings. Returns the name
+    of the folder (a hash of `content`), the arrays by name, and the findings. Raises DragomanError
+    if the cache cannot be written, InputError for a file that is a pipe or changes while it is
+    read, and anything that `write` raises.
     """
     name = _hash(*content)
     folder = cache / name
@@ -138,10 +138,10 @@ def kept(
                     files = " or ".join(map(str, content[1]))
                     raise InputError(f"{files} changed while it was read; run the command again.")
                 if _load(building, types) is None:
-                    raise OSError  # NumPy overlooks what gets lost as it closes a file
+                    raise OSError  # NumPy ignores errors when it closes a file
                 with locked(cache, wait=True):
-                    if _load(folder, types) is None:  # else another run was faster with the same
-                        shutil.rmtree(folder, ignore_errors=True)  # what a crash has left
+                    if _load(folder, types) is None:  # unless another run was faster
+                        shutil.rmtree(folder, ignore_errors=True)  # left by a crash
                         rename_durably(building, folder)
         except OSError as error:
             reason = error.strerror or "not all of it was taken, so the disk is full"  # NumPy's
@@ -155,7 +155,7 @@ def kept(
 
 
 def _hash(parts: Sequence[object], paths: Sequence[Path]) -> str:
-    """A hash of values that JSON can hold and of the files' bytes as they are on disk."""
+    """Return a hash of values that JSON can represent and of the files' bytes on disk."""
     digest = hashlib.sha256(json.dumps(parts).encode())
     for path in paths:
         reject_pipe(path)
@@ -179,9 +179,9 @@ def _write(
 
 @contextmanager
 def _building(cache: Path) -> Iterator[Path]:
-    """A folder in the cache to write to, which is removed afterwards unless it was renamed.
+    """Yield a locked folder in the cache to write to, removed afterwards unless renamed.
 
-    It is held meanwhile. What nobody holds was left by a process that was killed, and goes first.
+    Folders that nobody has locked were left by killed processes, and are removed first.
     """
     cache.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -197,9 +197,9 @@ def _building(cache: Path) -> Iterator[Path]:
 
 
 def _load(folder: Path, names: Collection[str]) -> tuple[dict[str, Ragged], Found] | None:
-    """Map the arrays of a folder into memory, and read what was found.
+    """Map the arrays of a folder into memory, and read the findings.
 
-    None unless all are there in files of the sizes that they should have: when the power fails, a
+    Returns None unless all arrays exist in files of the expected sizes: in a power failure, a
     rename can reach the disk before the content does.
     """
     arrays = {}
@@ -219,16 +219,16 @@ def _load(folder: Path, names: Collection[str]) -> tuple[dict[str, Ragged], Foun
 
 
 FORMAT = 1
-"""Counts up when the ids of a tokenised corpus change their meaning."""
+"""Incremented when the ids of a tokenised corpus change their meaning."""
 
 
 def prepare(
     corpus: CorpusConfig, src_encoder: TextEncoder, tgt_encoder: TextEncoder, cache: Path
 ) -> PairDataset:
-    """The corpus as ids: read from the cache, or tokenised and put there.
+    """Return the corpus as ids, read from the cache or tokenised and cached.
 
-    Raises InputError for everything that is wrong with the corpus, and DragomanError when the cache
-    cannot be written.
+    Raises InputError for anything wrong with the corpus, and DragomanError if the cache cannot be
+    written.
     """
     special, tgt_special = special_ids(src_encoder), special_ids(tgt_encoder)
     if special != tgt_special:
@@ -258,7 +258,7 @@ def prepare(
 def _write_pairs(
     corpus: CorpusConfig, encoders: Sequence[TextEncoder], writers: Mapping[str, RaggedWriter]
 ) -> dict[str, Any]:
-    """Tokenise all pairs; gives the lines whose two sides are one text, and what was left."""
+    """Tokenise all pairs; return the lines with two equal sides, and what was left out."""
     identical = Finding()
     num_pairs = 0
     left = Counter[str]()

@@ -1,4 +1,4 @@
-"""How large a batch is, and the random ids that estimates fill one with."""
+"""The size of a batch, and the random ids that fill one for estimates."""
 
 from dataclasses import dataclass
 
@@ -9,22 +9,22 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How large a batch is."""
+    """The size of a batch."""
 
     rows: int
-    """Sentences, or texts."""
+    """Number of sentences or texts."""
     src_length: int = 0
-    """Source tokens of a row; 0 where there is no source."""
+    """Source tokens per row; 0 if there is no source."""
     length: int = 0
-    """Target tokens of a row (encoder-decoder), or tokens."""
+    """Target tokens per row (encoder-decoder), or tokens."""
     targets: int | None = None
-    """Predictions in the whole batch; one for each token or text by default."""
+    """Predictions in the whole batch; one per token or text by default."""
     documents: tuple[int, ...] | None = None
-    """Lengths of the documents that each row is packed from, together `length`; None without."""
+    """Lengths of the documents packed into each row, `length` in all; None if not packed."""
 
     @property
     def tokens(self) -> int:
-        """Tokens of both sides."""
+        """Number of tokens of both sides."""
         return self.rows * (self.src_length + self.length)
 
 
@@ -37,7 +37,7 @@ def random_ids(
 
 
 def some_targets(ids_BL: Tensor, targets: int | None, nothing: int) -> Tensor:
-    """Keep the first `targets` ids, all if None, and put `nothing` in the place of the others."""
+    """Keep the first `targets` ids, all if None, and replace the others by `nothing`."""
     if targets is None:
         return ids_BL
     return ids_BL.where(torch.arange(ids_BL.numel()).view_as(ids_BL) < targets, nothing)

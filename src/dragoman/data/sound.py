@@ -1,4 +1,4 @@
-"""Sound from WAV files, by the standard library alone, at the sampling rate that a model wants."""
+"""Sound from WAV files, with only the standard library, at the sampling rate of a model."""
 
 import math
 import wave
@@ -15,8 +15,9 @@ CONVERT = "convert it: ffmpeg -i OLD -c:a pcm_s16le NEW.wav."
 def read_wav(path: Path | str, rate: int = 16_000) -> Tensor:
     """Return the samples `(L)` of a WAV file, float32 from -1 to 1, at `rate` samples per second.
 
-    The file holds 16-bit PCM. Channels are averaged, and another rate is converted by `resample`.
-    Raises InputError for a file that is missing, damaged, cut short, empty or of another format.
+    The file must contain 16-bit PCM. Channels are averaged, and other rates are converted by
+    `resample`. Raises InputError for a file that is missing, damaged, truncated, empty or of
+    another format.
     """
     path = Path(path)
     try:
@@ -44,16 +45,16 @@ def read_wav(path: Path | str, rate: int = 16_000) -> Tensor:
 
 
 def resample(samples: Tensor, old: int, new: int) -> Tensor:
-    """Return sounds `(..., L)` of `old` samples per second at `new`, `(..., ceil(L new / old))`.
+    """Resample `(..., L)` from `old` to `new` samples per second: `(..., ceil(L new / old))`.
 
-    Frequencies below half of both rates are kept as they are and the others are removed, by
-    cutting the spectrum or filling it with zeros. A sound that begins or ends abruptly rings there.
+    Frequencies below half of both rates are preserved and the others removed, by truncating or
+    zero-padding the spectrum. A sound that begins or ends abruptly rings there.
     """
     if old == new:
         return samples
     length, step = samples.shape[-1], old // math.gcd(old, new)
-    padded = (length // step + 2) * step  # so that both rates have whole numbers of samples
+    padded = (length // step + 2) * step  # a whole number of samples at both rates
     target = padded * new // old
     spectrum = torch.fft.rfft(samples, padded)
-    resampled: Tensor = torch.fft.irfft(spectrum, target) * (new / old)  # cuts or fills with zeros
+    resampled: Tensor = torch.fft.irfft(spectrum, target) * (new / old)  # truncates or zero-pads
     return resampled[..., : -(-length * new // old)]

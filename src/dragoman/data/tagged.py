@@ -1,17 +1,17 @@
-"""Sentences with a tag for each word: read, made uniform, tokenised.
+"""Sentences with a tag for each word: read, converted to one scheme, tokenised.
 
-A file has one word a line, its columns separated by blanks or tabs, and a blank line after each
-sentence (the form of the CoNLL shared tasks; lines that begin with `-DOCSTART-` are not words).
+A file has one word per line, its columns separated by blanks or tabs, and a blank line after each
+sentence (the format of the CoNLL shared tasks; lines that begin with `-DOCSTART-` are not words).
 In Chinese, characters are words. A span of type X over words is written
 
-    IOB1    I-X for all words; B-X only where a span of the same type ends right before
+    IOB1    I-X for all words; B-X only if a span of the same type ends right before
     BIO     B-X for the first word, I-X for the others (IOB2)
     BIOES   S-X for a span of one word; else B-X, I-X (or M-X), and E-X for the last
             (BILOU writes U and L, BMESO writes M)
 
-and O outside. Tjong Kim Sang and Veenstra (1999) compare them. Spans come out as BIO. Real files
-break their own rules; a broken span is read as `conlleval`, the script of the CoNLL shared tasks,
-reads it, and counted.
+and O outside. Tjong Kim Sang and Veenstra (1999) compare them. Spans are returned as BIO. Real
+files break their own rules; broken spans are read as `conlleval`, the script of the CoNLL shared
+tasks, reads them, and counted.
 """
 
 import re
@@ -34,7 +34,7 @@ from dragoman.files.reading import read_lines
 from dragoman.wording import counted
 
 Scheme = Literal["bio", "iob1", "bioes", "plain"]
-"""`plain`: each tag is of its own word alone, as parts of speech are."""
+"""`plain`: each tag belongs to a single word, such as parts of speech."""
 
 OUTSIDE = "O"
 _MEANING = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
@@ -42,7 +42,7 @@ _MEANING = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words `start` to `stop - 1` of a sentence are one thing of that type."""
+    """Words `start` to `stop - 1` of a sentence form one span of that type."""
 
     start: int
     stop: int
@@ -50,10 +50,10 @@ class Span:
 
 
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
-    """The scheme that the tags of a whole file follow.
+    """Return the scheme that the tags of a whole file follow.
 
-    Plain where no tag has a prefix. Any E, S, L or U: BIOES. With B and I alone those spans decide
-    that follow none of their own type: IOB1 if most of them begin with I, BIO if with B.
+    Plain if no tag has a prefix; BIOES if any is E, S, L or U. With only B and I, the spans that do
+    not follow one of their own type decide: IOB1 if most of them begin with I, BIO if with B.
     """
     letters: set[str | None] = set()
     begun = Counter[str | None]()
@@ -72,10 +72,10 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def find_spans(tags: Sequence[str], scheme: Scheme = "bio") -> tuple[list[Span], int]:
-    """The spans of a sentence, and the number of tags where the scheme forbids them.
+    """Return the spans of a sentence, and the number of tags that the scheme forbids there.
 
-    A tag that continues a span that is not there begins it; a span that is not ended ends
-    before the next tag that is not its own.
+    A tag that continues a missing span begins it; a span without an end ends before the next tag
+    that does not belong to it.
     """
     spans: list[Span] = []
     malformed = 0
@@ -85,7 +85,7 @@ def find_spans(tags: Sequence[str], scheme: Scheme = "bio") -> tuple[list[Span],
         goes_on = letter in ("I", "E") and type_ == open_type
         if not goes_on and open_type is not None:
             spans.append(Span(start, i, open_type))
-            malformed += scheme == "bioes"  # its E is missing
+            malformed += scheme == "bioes"  # E is missing
             open_type = None
         if letter in (None, OUTSIDE):
             continue
@@ -100,7 +100,7 @@ def find_spans(tags: Sequence[str], scheme: Scheme = "bio") -> tuple[list[Span],
 
 
 def to_bio(spans: Iterable[Span], length: int) -> list[str]:
-    """The tags of a sentence of `length` words with these spans."""
+    """Return the tags of a sentence of `length` words with these spans."""
     tags = [OUTSIDE] * length
     for span in spans:
         tags[span.start] = f"B-{span.type}"
@@ -109,7 +109,7 @@ def to_bio(spans: Iterable[Span], length: int) -> list[str]:
 
 
 def bio_labels(types: Iterable[str]) -> Iterator[str]:
-    """Every tag that spans of these types can need, O first."""
+    """Yield every tag that spans of these types can need, O first."""
     yield OUTSIDE
     for type_ in sorted(set(types)):
         yield f"B-{type_}"
@@ -117,7 +117,7 @@ def bio_labels(types: Iterable[str]) -> Iterator[str]:
 
 
 def _parted(tag: str) -> tuple[str | None, str]:
-    """The meaning of the prefix (None when there is none) and the type."""
+    """Return the meaning of the prefix (None if there is none) and the type."""
     if tag == OUTSIDE:
         return OUTSIDE, ""
     prefix, hyphen, type_ = tag.partition("-")
@@ -129,7 +129,7 @@ def _parted(tag: str) -> tuple[str | None, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedLayout:
-    """Where a file of tagged words has what."""
+    """The columns of a file of tagged words."""
 
     word_column: int = 1
     """Column of the word, counted from 1; from the end with -1."""
@@ -153,11 +153,11 @@ class TaggedSentence:
     words: list[str]
     tags: list[str]
     line: int
-    """Line of the first word."""
+    """Line number of the first word."""
 
 
 def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
-    """The sentences of a file. Raises InputError with the line for what is not word and tag."""
+    """Yield the sentences of a file. Raises InputError with the line for a missing word or tag."""
     sentence = TaggedSentence([], [], 1)
     for number, line in enumerate(chain(read_lines(path), [""]), start=1):
         columns = re.split(r"[ \t]+", line.strip(" \t"))
@@ -181,7 +181,7 @@ def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
 
 
 def first_columns(lines: Iterable[str]) -> Iterator[list[str]]:
-    """The words of each text, which a blank line ends: the first column of its lines."""
+    """Yield the words of each text, ended by a blank line: the first column of its lines."""
     words: list[str] = []
     for line in lines:
         if columns := line.split(maxsplit=1):
@@ -199,31 +199,31 @@ class WordEncoder(TextEncoder, Protocol):
     def encode_words(
         self, texts: Sequence[str], words: Sequence[Sequence[tuple[int, int]]]
     ) -> list[tuple[list[int], list[int | None]]]:
-        """The ids of each text, and the index in them of each word's first piece."""
+        """Return the ids of each text, and the index in them of each word's first piece."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedDataset:
     """Words as piece ids, and their tags as numbers.
 
-    Sentence s holds the words `sentences[s]` to `sentences[s + 1] - 1`.
+    Sentence s contains the words `sentences[s]` to `sentences[s + 1] - 1`.
     """
 
     name: str
     pieces: Ragged
-    """The piece ids of each word; none for a word that shares the first piece of another."""
+    """The piece ids of each word; none for a word that shares its first piece with another."""
     tags: npt.NDArray[np.int64]
     """The number of each word's tag; shape (words,)."""
     features: npt.NDArray[np.int64]
-    """What each word looks like; shape (words, features), or (words, 0)."""
+    """Features of the look of each word; shape (words, features), or (words, 0)."""
     sentences: npt.NDArray[np.int64]
-    """Where sentences begin, in words, and the number of words at the end."""
+    """Index of the first word of each sentence, and finally the number of words."""
     labels: tuple[str, ...]
     """The tags by number: O, B-X, I-X, ... or, if plain, as in the file."""
     scheme: Scheme
-    """How the file wrote spans."""
+    """The scheme of the file."""
     malformed: int
-    """Tags that stood where the scheme forbids them."""
+    """Number of tags that the scheme forbids at their position."""
     special: SpecialIds
 
     def __len__(self) -> int:
@@ -236,12 +236,12 @@ class TaggedDataset:
         return fingerprint_of(self.labels, astuple(self.special), arrays=arrays)
 
     def by_sentence(self, tags: npt.NDArray[np.int64]) -> list[list[str]]:
-        """Tag numbers of all words, the own ones or predicted ones, as names in sentences."""
+        """Return the tag numbers of all words, its own or predicted ones, as names by sentence."""
         names = [self.labels[tag] for tag in tags.tolist()]
         return [names[start:stop] for start, stop in pairwise(self.sentences.tolist())]
 
     def take(self, rows: npt.NDArray[np.int64]) -> "TaggedDataset":
-        """The sentences with these numbers."""
+        """Return the sentences at these indices."""
         counts = np.diff(self.sentences)[rows]
         words = gather(np.arange(len(self.tags)), self.sentences[rows], counts)
         return replace(
@@ -253,7 +253,7 @@ class TaggedDataset:
         )
 
     def as_texts(self) -> TextDataset:
-        """The texts alone: for learning from them without labels."""
+        """Return only the texts, to learn from them without labels."""
         return TextDataset(
             name=self.name,
             texts=Ragged(self.pieces.ids, self.pieces.offsets[self.sentences]),
@@ -262,7 +262,7 @@ class TaggedDataset:
         )
 
     def report(self, max_length: int) -> Iterator[str]:
-        """What is in it, in sentences; `max_length` is the limit beyond which they are cut."""
+        """Describe the dataset in sentences; those beyond `max_length` tokens are split."""
         yield f"{self.name}: {counted(len(self), 'sentence')}, {counted(len(self.tags), 'word')}."
         if self.scheme == "plain":
             yield f"{self.name}: {counted(len(self.labels), 'tag')}, each for one word."
@@ -291,11 +291,12 @@ def load_tagged(
     gap: str = " ",
     feature_rows: int = 0,
 ) -> TaggedDataset:
-    """Read and tokenise a file; spans become BIO. The text of a sentence is its words and `gap`s.
+    """Read and tokenise a file; spans become BIO.
 
-    Words get features for a table of so many rows, if any.
-    The tags are numbered in the order of `labels`, or else O first and types sorted. Raises
-    InputError for a tag that is not among those given, and for whatever `read_tagged` rejects.
+    The text of a sentence is its words joined by `gap`. Words get features for a table of
+    `feature_rows` rows, if any. The tags are numbered in the order of `labels`, or with O first and
+    types sorted. Raises InputError for a tag that is not among those given, and for anything that
+    `read_tagged` rejects.
     """
     read = list(read_tagged(path, layout))
     if not read:
@@ -326,7 +327,7 @@ def load_tagged(
 
 
 def _encode(sentences: Iterable[list[str]], encoder: WordEncoder, gap: str) -> Ragged:
-    """The pieces of each word, up to the first piece of the next one that has any."""
+    """Return the pieces of each word, up to the first piece of the next word with pieces."""
     sentences, parts = iter(sentences), list[Ragged]()
     while chunk := list(islice(sentences, CHUNK)):
         texts, words = zip(*(join_words(sentence, gap) for sentence in chunk), strict=True)
@@ -340,7 +341,7 @@ def _encode(sentences: Iterable[list[str]], encoder: WordEncoder, gap: str) -> R
 
 
 def join_words(words: Sequence[str], gap: str) -> tuple[str, list[tuple[int, int]]]:
-    """Join words to one text; returns it, and where each word begins and ends in it."""
+    """Join words to one text; return it, and where each word begins and ends in it."""
     starts = accumulate((len(word) + len(gap) for word in words), initial=0)
     return gap.join(words), [(at, at + len(word)) for word, at in zip(words, starts, strict=False)]
 
@@ -348,7 +349,7 @@ def join_words(words: Sequence[str], gap: str) -> tuple[str, list[tuple[int, int
 def _unified(
     path: Path, sentences: Sequence[TaggedSentence], scheme: Scheme
 ) -> tuple[list[list[str]], int]:
-    """The tags of each sentence as BIO, or as they are, and how many were malformed."""
+    """Return each sentence's tags as BIO, or unchanged if plain, and the number malformed."""
     if scheme == "plain":
         return [sentence.tags for sentence in sentences], 0
     unified, malformed = [], 0

@@ -1,7 +1,7 @@
-"""What a word looks like, as numbers: its form, its shape, its beginnings and its ends.
+"""The look of a word as numbers: its form, its shape, its prefixes and its suffixes.
 
-Named-entity recognition has lived by such features for thirty years (Ratinov and Roth, 2009); each
-is a row of a table, found by a hash, as in spaCy's encoder (Honnibal's Bloom embeddings).
+Named-entity recognition has used such features for thirty years (Ratinov and Roth, 2009); each is a
+row of a table, found by a hash, as in spaCy's encoder (Honnibal's Bloom embeddings).
 """
 
 import re
@@ -9,15 +9,15 @@ import zlib
 from functools import lru_cache
 
 COUNT = 10
-"""How many a word has."""
+"""Number of features per word."""
 
 
 @lru_cache(maxsize=100_000)
 def word_features(word: str, rows: int) -> tuple[int, ...]:
     """Return `COUNT` numbers from 1 to `rows - 1`, the same on every machine.
 
-    Of the form, the form in small letters, the shape, and of the small letters the first 2, 3 and
-    4 and the last 1, 2, 3 and 4.
+    They encode the form, the lower-case form, the shape, and of the lower-case form the first 2, 3
+    and 4 letters and the last 1, 2, 3 and 4.
     """
     small = word.lower()
     beginnings, ends = (small[:n] for n in (2, 3, 4)), (small[-n:] for n in (1, 2, 3, 4))
@@ -28,7 +28,7 @@ def word_features(word: str, rows: int) -> tuple[int, ...]:
 
 
 def word_shape(word: str) -> str:
-    """Return capitals as X, small letters as x, digits as d; of equal ones in a row two at most."""
+    """Return capitals as X, lower case as x, digits as d, with runs shortened to two."""
     kinds = "".join(
         "X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in word
     )
