@@ -1,13 +1,13 @@
-"""A corpus checked by all rules: which pairs break which, and what is left without them.
+"""A corpus checked by all rules: which pairs break which rule, and what is left.
 
     found = check(read, CleaningConfig(), ("en", "de"))
     found.kept                      # a mask of the pairs
     found.report(numbered)          # how many, with examples
 
-A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths; 26
-more while equal ones are looked for. The corpus is read once for the rules that see one pair, again
-for the language, which the first good pairs tell, twice for what words become, and to show examples
-or to write what is left. What is left is checked as the whole was: it breaks no rule.
+A pair takes 20 bytes of memory, whatever its text: a bit per rule, a hash, two lengths; 26 more
+while duplicates are searched. The corpus is read once for the rules that see one pair, again for
+the language, which the first good pairs show, twice for lexical translations, and once more to show
+examples or to write what is left. Checked again, what is left breaks no rule.
 """
 
 import unicodedata
@@ -34,34 +34,34 @@ from dragoman.text.detection import is_told
 Read = Callable[[], Iterable[Pair]]
 """Reads the pairs of a corpus anew."""
 Progress = Callable[..., Iterable[Pair]]
-"""Shows how many pairs have been read, of a `total` from the second time on."""
+"""Shows how many pairs have been read, of a `total` from the second pass on."""
 Score = Callable[[Iterable[Pair]], Iterable[float]]
-"""How little models expect each pair."""
+"""How unlikely models find each pair."""
 Bits = npt.NDArray[np.uint32]
 Mask = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
 
 EXAMPLES, SHOWN = 5, 60
-"""Pairs that are shown for a rule, and characters of each side."""
+"""Number of pairs shown for a rule, and of characters of each side."""
 SAMPLE = 1000
-"""Good pairs by which the languages are recognised."""
+"""Number of good pairs by which the languages are identified."""
 FEWEST = 1000
-"""Pairs from which what words become can be learnt."""
+"""Minimum number of pairs to learn lexical translations from."""
 LONG = 20
-"""Characters of a side that is hardly twice in the world by chance."""
+"""Characters of a side from which it hardly recurs by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFindings(Plain):
-    """What a rule has found."""
+    """The findings of one rule."""
 
     rule: str
     removed: int
-    """Pairs that break it, and none of the rules before it."""
+    """Pairs that break this rule but none of the rules before it."""
     broken: int
     """All pairs that break it."""
     examples: tuple[tuple[int, str, str], ...]
-    """The lines or units of the first that it removes, from 1, and both sides, cut."""
+    """Number (line or unit, from 1) and both sides, cut, of the first pairs that it removes."""
 
     def __str__(self) -> str:
         return f"{self.removed:,} of {self.broken:,}"
@@ -69,15 +69,15 @@ class RuleFindings(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusReport(Plain):
-    """What is wrong with a corpus."""
+    """The findings of all rules in a corpus."""
 
     pairs: int
     kept: int
     words: tuple[int, int]
-    """Of both sides."""
+    """Number of words of each side."""
     languages: LangCodes
     rules: tuple[RuleFindings, ...]
-    """In the order in which they remove."""
+    """In the order in which they remove pairs."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class Checked:
 
     languages: LangCodes
     broken: Bits
-    """Bit n is that of rule n of `EVERY`."""
+    """Bit n is for rule n of `EVERY`."""
     lengths_P2: Numbers
-    """Words of both sides of each pair."""
+    """Number of words of both sides of each pair."""
 
     @property
     def kept(self) -> Mask:
@@ -96,14 +96,14 @@ class Checked:
         return np.equal(self.broken, 0)
 
     def first(self) -> npt.NDArray[np.int8]:
-        """The number of the rule that removes each pair; of one that stays, that of no rule."""
+        """Return the number of the rule that removes each pair, or `len(EVERY)` if it stays."""
         lowest = self.broken & (~self.broken + np.uint32(1))
         numbers = np.full(len(self.broken), len(EVERY), np.int8)
         numbers[lowest > 0] = np.log2(lowest[lowest > 0])
         return numbers
 
     def report(self, numbered: Iterable[tuple[int, Pair]]) -> CorpusReport:
-        """Count by rule, with examples from the pairs, which are `numbered` as files have them."""
+        """Count pairs by rule, with examples from the `numbered` pairs of the files."""
         first = self.first()
         wanted = {
             int(n): rule
@@ -140,12 +140,12 @@ def check(
     score: Score | None = None,
     progress: Progress = lambda pairs, **_: pairs,
 ) -> Checked:
-    """Check each pair of a corpus, and compare it with those before it and with lines held out.
+    """Check each pair of a corpus, and compare it with earlier pairs and with held-out lines.
 
-    A side whose language is None is in that of most of the first pairs that break no other rule, as
-    far as it can be told.
-    A pair is among the lines that are held out by both of its sides, or by one that is no everyday
-    phrase. What breaks no other rule is given to `score`.
+    A side whose language is None gets that of most of the first pairs that break no other rule, as
+    far as it can be identified. A pair counts as held out if both of its sides are among the
+    held-out lines, or one that is longer than an everyday phrase. Pairs that break no other rule go
+    to `score`.
     """
     rules = [
         (_bit(name), rule)
@@ -170,7 +170,7 @@ def check(
     again = partial(progress, total=len(found))
 
     def settle() -> LangCodes:
-        """Mark what depends on the other good pairs, until these have none any more."""
+        """Apply the rules that depend on the other good pairs until no good pair breaks them."""
         told, before = tell_languages(compress(read(), found == 0), languages), None
         while told != before:
             _mark_foreign(read, found, config, told, again)
@@ -191,7 +191,7 @@ def check(
 
 
 def _warn_of_prepared(read: Read) -> None:
-    """Warn where the first pairs have been in a tool that cuts or escapes texts."""
+    """Warn if a tool has segmented or escaped the texts of the first pairs."""
     for found in prepared_warnings(dict(enumerate(islice(read(), SAMPLE)))):
         warnings.warn(found, stacklevel=3)
 
@@ -199,9 +199,9 @@ def _warn_of_prepared(read: Read) -> None:
 def _mark_foreign(
     read: Read, found: Bits, config: CleaningConfig, languages: LangCodes, progress: Progress
 ) -> None:
-    """Mark what is in another language than these; warn of one that only its letters tell.
+    """Mark pairs in other languages than these; warn of a language checked only by its script.
 
-    The script of such a language is that of most good pairs, unless its code tells it.
+    The script of such a language is that of most good pairs, unless its code determines it.
     """
     if not any(languages) or "language" in config.skip:
         return
@@ -231,11 +231,11 @@ def _mark_unrelated(
     least: float,
     progress: Progress,
 ) -> None:
-    """Mark what is unrelated among the pairs that break no rule, until these have none any more.
+    """Mark unrelated pairs among those that break no rule, until there are none.
 
-    What words become is learnt from a sample, drawn by the keys, until it has no unrelated pair
-    itself; then the others are looked at once, and again only if so few are left that the sample is
-    another. Of a small corpus nothing can be learnt.
+    Lexical translations are learnt from a sample, drawn by the keys, until it contains no unrelated
+    pair itself; then the others are checked once, and again only if so few are left that the sample
+    changes. Nothing can be learnt from a small corpus.
     """
     step = 0
     while step != (step := _step(lengths_P2[found == 0])):
@@ -255,15 +255,15 @@ def _mark_unrelated(
 
 
 def _step(lengths_P2: Numbers) -> int:
-    """One in so many pairs of such lengths is enough to learn from, by words and by pairs."""
+    """Return n such that every n-th pair is enough to learn from, by words and by pairs."""
     links = round(float(lengths_P2.prod(1).sum(dtype=np.float64)))
     return min(-(-links // MOST_LINKS), max(1, len(lengths_P2) // (2 * FEWEST)))
 
 
 def _mark_unlikely(found: Bits, scores_P: Numbers, most: float) -> bool:
-    """Mark what is unlikely among the pairs that break no rule, until these have none any more.
+    """Mark unlikely pairs among those that break no rule, until there are none.
 
-    Returns whether there was any.
+    Returns whether there were any.
     """
     before = np.count_nonzero(found)
     while (good := found == 0).any() and (unlikely := surprise(scores_P[good]) > most).any():
@@ -278,9 +278,9 @@ def _bit(rule: str) -> int:
 def tell_languages(
     good: Iterable[Pair], given: LangCodes, before: LangCodes | None = None
 ) -> LangCodes:
-    """The languages of both sides; none is asked for where both sides are in one.
+    """Return the languages of both sides; none if they are the same and not both given.
 
-    Where too little is left to tell the language of a side it is the one `before`.
+    If too little is left to identify the language of a side, it stays the one `before`.
     """
     first = [*islice(good, SAMPLE)]
     src, tgt = (
@@ -294,20 +294,20 @@ def tell_languages(
 
 
 def normalised(text: str) -> str:
-    """The letters and digits of a text, small, in their usual form; two texts of one are alike."""
+    """Return the letters and digits of a text, in lower case and NFKC, to compare texts by."""
     usual = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return "".join(filter(str.isalnum, usual.lower()))
 
 
 def key_of(text: str, salt: bytes = b"") -> int:
-    """A hash of 64 bits: of ten million texts two have the same once in 370,000 corpora."""
+    """Return a 64-bit hash: among ten million texts two collide in one of 370,000 corpora."""
     data = text.encode(errors="replace")
     return int.from_bytes(blake2b(data, digest_size=8, salt=salt).digest(), "little")
 
 
 def _repeated(keys: Keys, good: Mask) -> Mask:
-    """Which pairs came before: of equal ones the first good one stays, else the first."""
-    order = np.lexsort((~good, keys))  # which is stable
+    """Return which pairs are duplicates: of equal ones the first good one stays, else the first."""
+    order = np.lexsort((~good, keys))  # stable
     repeated = np.zeros(len(keys), np.bool_)
     repeated[order[1:]] = keys[order[1:]] == keys[order[:-1]]
     return repeated

@@ -1,4 +1,4 @@
-"""Pairs drawn from a corpus, the same for a seed: by a hash of their text, wherever they stand."""
+"""Pairs drawn from a corpus by a seeded hash of their text, wherever they are in it."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -11,14 +11,14 @@ from dragoman.errors import InputError
 from dragoman.wording import counted
 
 Numbers = npt.NDArray[np.int64]
-"""Which set each pair goes to; -1 is none."""
+"""The set of each pair; -1 for none."""
 MOST_TIMES = 1000
-"""Greatest weight of a corpus."""
+"""Maximum weight of a corpus."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def sample(read: Read, count: int, seed: int, progress: Progress = iter) -> Numbers:
-    """Draw `count` pairs: set 0. Raises InputError if there are fewer, or for none."""
+    """Draw `count` pairs as set 0. Raises InputError for too few pairs, or a count below 1."""
     _check_size(count)
     drawn, _, _ = _draws(read, seed, progress)
     if count > len(drawn):
@@ -38,16 +38,16 @@ def split(
     *,
     documents: Iterable[str] | None = None,
 ) -> Numbers:
-    """Part a corpus into a training set, 0, and sets 1, 2, ... of these sizes.
+    """Split a corpus into a training set, 0, and sets 1, 2, ... of these sizes.
 
-    No two sets have a source in common, nor a target, compared by letters and digits: of a text
-    that is there several times the later sets have the first pair, and the other pairs are in none.
-    Raises InputError if that leaves nothing to train on, or for a set of none.
+    No two sets share a source or a target, compared by letters and digits: of a text that occurs
+    several times, the later sets get the first pair, and no set gets the others. Raises InputError
+    if that leaves nothing to train on, or for a size below 1.
 
-    `documents` names the document of each pair. Then no two sets have a document in common either,
-    and the later sets have whole documents, repeated texts included: in random order, each that
-    still fits the size. Pairs are left out only if they have a text of another set. Raises
-    InputError if no document fits.
+    `documents` names the document of each pair. Then no two sets share a document either, and the
+    later sets get whole documents, repeated texts included: in random order, each that still fits
+    the size. Pairs are left out only if they share a text with another set. Raises InputError if no
+    document fits.
     """
     for size in sizes:
         _check_size(size)
@@ -87,12 +87,13 @@ def times(
     unique: bool = False,
     progress: Progress = iter,
 ) -> tuple[list[Numbers], int]:
-    """How often each pair of each corpus is taken, and how many were there before.
+    """Return how often to take each pair of each corpus, and how many pairs are repetitions.
 
-    A pair is taken as often as the weight has wholes, and those that are drawn for the rest of it
-    once more. With `unique` one that was there before, by letters and digits, in an earlier corpus
-    or in its own, is not taken; a weight counts what is left. Raises InputError for a weight that
-    is not positive, for too many or too few of them, and if no pair is taken.
+    A pair is taken as often as the integer part of the weight, and a random fraction of pairs once
+    more for the rest. With `unique`, a pair that already occurred (by letters and digits) in an
+    earlier corpus or its own is not taken, and the weight applies to the others. Raises InputError
+    for a weight that is not positive or too large, for another number of weights than corpora, and
+    if no pair is taken.
     """
     if len(weights) != len(corpora):
         given = counted(len(weights), "weight was", "weights were")
@@ -126,8 +127,10 @@ def _check_size(size: int) -> None:
 
 
 def _fitting(keys: Keys, free: npt.NDArray[np.bool_], size: int) -> Numbers:
-    """The places of whole groups of free pairs, which have a key in common: in the order of the
-    keys, which is random, each that fits what is left of the size.
+    """Return the indices of whole groups of free pairs with the same key.
+
+    Groups come in the order of the keys, which is random; each is taken if it fits the rest of the
+    size.
     """
     different, counts = np.unique(keys[free], return_counts=True)
     fits = np.zeros(len(different), np.bool_)
@@ -141,7 +144,7 @@ def _fitting(keys: Keys, free: npt.NDArray[np.bool_], size: int) -> Numbers:
 
 
 def _first_of(keys: Keys) -> npt.NDArray[np.bool_]:
-    """Where a key is for the first time."""
+    """Return where each key occurs for the first time."""
     first = np.zeros(len(keys), np.bool_)
     first[np.unique(keys, return_index=True)[1]] = True
     return first
@@ -152,7 +155,7 @@ def _salt(seed: int) -> bytes:
 
 
 def _draws(read: Read, seed: int, progress: Progress) -> tuple[Keys, Keys, Keys]:
-    """A random number of each pair, and the keys of its sides."""
+    """Return a random number for each pair, and the keys of its sides."""
     drawn, src_keys, tgt_keys, salt = array("Q"), array("Q"), array("Q"), _salt(seed)
     for src, tgt in progress(read()):
         drawn.append(key_of(f"{src}\t{tgt}", salt))

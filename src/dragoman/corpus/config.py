@@ -1,4 +1,4 @@
-"""What the commands on corpora are told: the files of a corpus, and the thresholds of the rules."""
+"""Settings of the commands on corpora: the files of a corpus, and the thresholds of the rules."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,9 +27,10 @@ MEANING = {
     "held_out": "is in the texts that are held out",
     "unlikely": "has a side that the models do not expect",
 }
-"""What is wrong with a pair, after "line 7"."""
+"""What is wrong with a pair, to follow "line 7"."""
 EVERY = tuple(MEANING)
-"""All rules, in the order in which they remove; those from "unrelated" on see more than a pair."""
+"""All rules, in the order in which they remove; those from "unrelated" on need more than one
+pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class PairFiles:
     """Language of the target, such as zh; by default told by its lines. TMX needs it."""
 
     def corpus(self) -> CorpusConfig:
-        """The corpus. Raises InputError unless exactly one of the four layouts is named."""
+        """Return the corpus. Raises InputError unless exactly one of the four layouts is given."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         if not any(isinstance(value, Path) for value in given.values()):
             raise InputError("Name the corpus: --src and --tgt, or --tsv, --jsonl or --tm.")

@@ -1,4 +1,4 @@
-"""What a corpus is made of: pairs, words, lengths, letters, and how its vocabulary grows."""
+"""Statistics of a corpus: pairs, words, lengths, letters, and the growth of its vocabulary."""
 
 from array import array
 from collections import Counter
@@ -24,30 +24,30 @@ QUANTILES = {
     0.99: "99th percentile",
     1.0: "maximum",
 }
-"""Shares of the sentences that are no longer, and what statistics call such a length."""
+"""Quantiles of sentence lengths, and their names."""
 FEWEST = 1000
-"""Pairs after which the vocabulary is counted, and after ten times as many each time."""
+"""Number of pairs after which the vocabulary is counted, and again after each tenfold."""
 HELD = 1 << 18
-"""Different words that are held as texts; of others 8 bytes are."""
+"""Number of different words kept as text; the others are kept as 8-byte hashes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideStats(Plain):
-    """The texts of one side."""
+    """The statistics of one side."""
 
     language: str | None
-    """As it was given, as most of the first lines tell it, or as a column is named."""
+    """As given, else as most of the first lines show, else as the column is named."""
     words: float
     characters: int
     lengths: tuple[float, ...]
-    """Words of a sentence, by `QUANTILES`."""
+    """Words per sentence, by `QUANTILES`."""
     vocabulary: tuple[tuple[int, int], ...]
-    """Different words in so many pairs; characters, where there are no spaces between words."""
+    """Number of pairs, and of different words in them; characters in scripts without spaces."""
     scripts: Mapping[str, int]
-    """Sentences in each script; "none" has no letter."""
+    """Number of sentences in each script; "none" for those without a letter."""
 
     def rows(self, ratios: Sequence[float] = ()) -> Iterator[tuple[str, str]]:
-        """The rows of a table: what was counted, and how much there is."""
+        """Yield the rows of a table: what is counted, and the number."""
         yield "words", f"{self.words:,.0f}"
         yield "characters", f"{self.characters:,}"
         for name, length in zip(QUANTILES.values(), self.lengths, strict=True):
@@ -62,13 +62,13 @@ class SideStats(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusStats(Plain):
-    """The texts of a corpus."""
+    """The statistics of a corpus."""
 
     pairs: int
     src: SideStats
     tgt: SideStats
     ratios: tuple[float, ...]
-    """Words of the target for one of the source, by `QUANTILES`."""
+    """Target words per source word, by `QUANTILES`."""
 
 
 class _Side:
@@ -92,7 +92,7 @@ class _Side:
             self._different()
 
     def _different(self) -> int:
-        """How many words there have been."""
+        """Return the number of different words so far."""
         keys = np.fromiter(map(key_of, self._fresh), np.uint64, len(self._fresh))
         self._known = np.union1d(self._known, keys)
         self._fresh.clear()
@@ -119,9 +119,9 @@ def count(
     named: LangCodes = (None, None),
     progress: Progress = iter,
 ) -> CorpusStats:
-    """Count what is in a corpus, which is read once; a pair takes 8 bytes of memory.
+    """Count what a corpus contains in one pass; a pair takes 8 bytes of memory.
 
-    Of languages that are not given and that no lines tell, `named` are those.
+    `named` are the languages to report if they are neither given nor identified by the lines.
     """
     src, tgt = _Side(), _Side()
     for one, other in progress(read()):

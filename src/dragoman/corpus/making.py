@@ -1,9 +1,9 @@
-"""Pairs that a model has made, of texts of one language.
+"""Synthetic pairs that a model makes from monolingual texts.
 
-Back-translation makes sources for texts of the target language by a model of the other direction
-(Sennrich et al. 2016), best by sampling (Edunov et al. 2018), with a tag in front of each that was
-made (Caswell et al. 2019). Distillation makes targets by a teacher, whose translations are easier
-to learn than those of people (Kim and Rush 2016).
+Back-translation makes sources for texts of the target language with a model of the other direction
+(Sennrich et al. 2016), best by sampling (Edunov et al. 2018), with a tag before each synthetic
+source (Caswell et al. 2019). Distillation makes targets with a teacher, whose translations are
+easier to learn than human ones (Kim and Rush 2016).
 """
 
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ from dragoman.tasks.results import Translation
 
 
 def are_written(texts: Iterable[str], languages: LangCodes, sure: float) -> bool:
-    """Whether most of the first texts are in the language that a model writes.
+    """Return whether most of the first texts are in the language that a model writes.
 
-    `languages` are those that it reads and writes: such a text is not in the one, by the rule
-    "language" with that `min_language`, and may be in the other.
+    `languages` are those that it reads and writes: such a text is not in the first, by the rule
+    "language" with `sure` as its `min_language`, and may be in the second.
     """
     src, tgt = languages
     if src is None or tgt is None:
@@ -32,9 +32,9 @@ def are_written(texts: Iterable[str], languages: LangCodes, sure: float) -> bool
 
 
 def nearest(result: Translation, reference: str | None) -> str:
-    """Of the n best that with the greatest chrF against the reference; ties go to the better one.
+    """Return the n-best translation closest to the reference by chrF; ties go to the better one.
 
-    Without a reference the best.
+    Without a reference, return the best.
     """
     texts = [result.text, *(each.text for each in result.alternatives)]
     if reference is None or len(texts) == 1:

@@ -1,4 +1,4 @@
-"""Corpora joined: each pair as often as it is taken, in the layout of the first one."""
+"""Merged corpora: each pair repeated as often as it is taken, in the layout of the first."""
 
 import csv
 import io
@@ -30,16 +30,15 @@ from dragoman.files.reading import read_lines
 from dragoman.files.records import TAB, read_rows, separator_of
 
 LAYOUTS = {".tsv": "tsv", ".csv": "tsv", ".jsonl": "jsonl", **dict.fromkeys(MEMORIES[:-2], "tm")}
-"""Options of `PairFiles` by the endings of names."""
+"""Options of `PairFiles` by file name extension."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def corpus_of(given: str, files: PairFiles) -> CorpusConfig:
-    """The corpus that is named by a file, perhaps with its own keys after it, or by source and
-    target, with commas between.
+    """Return the corpus named by a file, its keys after commas if any, or by source and target.
 
-    `files` has the languages, and the keys of a file that is named alone. Raises InputError for a
-    name that tells no layout.
+    `files` provides the languages, and the keys of a file named alone. Raises InputError for a name
+    that determines no layout.
     """
     parts = _parts(given)
     if len(parts) == 2:
@@ -57,9 +56,9 @@ def corpus_of(given: str, files: PairFiles) -> CorpusConfig:
 
 
 def corpora_of(given: Sequence[str], files: PairFiles) -> list[CorpusConfig]:
-    """The same of each name; a table of two columns may lack the names of `files`.
+    """Return the corpus of each name; a table with two columns need not have the keys of `files`.
 
-    Raises InputError for names that no corpus has.
+    Raises InputError for keys that no corpus needs.
     """
     keys = files.src_key, files.tgt_key
     corpora = [corpus_of(name, files) for name in given]
@@ -77,11 +76,11 @@ def corpora_of(given: Sequence[str], files: PairFiles) -> list[CorpusConfig]:
 
 
 def texts_of(given: Path, files: PairFiles) -> Iterator[str]:
-    """The lines of a file, cut at tabs; both sides of a table whose keys follow its name, of a CSV,
-    of JSON lines and of a memory.
+    """Return the lines of a file, split at tabs, or both sides of a corpus.
 
-    `files` has the keys of those that are named alone, and the languages. Raises InputError for a
-    document, whose lines are no texts.
+    Both sides are read if keys follow the name of a table, and from a CSV, JSON lines or a memory.
+    `files` provides the languages, and the keys of a file named alone. Raises InputError for a
+    document, whose lines are not texts.
     """
     name, *keys = _parts(str(given))
     ending = ending_of(Path(name))
@@ -96,17 +95,18 @@ def texts_of(given: Path, files: PairFiles) -> Iterator[str]:
 
 
 def _parts(given: str) -> list[str]:
-    """A file, and what follows it after commas: its two keys, or the file of the other side.
+    """Split off what follows a file after commas: its two keys, or the file of the other side.
 
-    A name that a file has is not parted, and only the last two commas part another, since those
-    before them may be in the name of a folder.
+    The name of an existing file is not split, and others only at the last two commas, since earlier
+    ones may belong to the name of a folder.
     """
     return [given] if Path(given).exists() else given.rsplit(",", 2)
 
 
 def _has_keys(corpus: CorpusConfig) -> bool:
-    """Whether its keys tell where its texts are: in a table of two columns, if they are names or
-    numbers of these.
+    """Return whether the keys of a corpus apply to its file.
+
+    They apply to a table of two columns only if they are names or numbers of these.
     """
     if corpus.tsv is None:
         return corpus.jsonl is not None
@@ -116,8 +116,10 @@ def _has_keys(corpus: CorpusConfig) -> bool:
 
 
 def layout_of(first: CorpusConfig) -> CorpusConfig:
-    """The corpus itself, or a TSV for what cannot take other pairs: a memory, whose units cannot be
-    repeated, and a table whose columns have no names.
+    """Return the layout for merging: that of the first corpus, or a TSV.
+
+    A TSV replaces what cannot take other pairs: a memory, whose units cannot be repeated, and a
+    table whose columns have no names.
     """
     is_simple = first.tm is None and not (first.tsv and are_numbers(first.keys))
     return first if is_simple else CorpusConfig(tsv="memory.tsv")
@@ -126,10 +128,10 @@ def layout_of(first: CorpusConfig) -> CorpusConfig:
 def write_merged(
     corpora: Sequence[CorpusConfig], times: Sequence[Iterable[int]], files: Sequence[Path]
 ) -> int:
-    """Write the pairs of corpora one after another, each so often; return how many there are.
+    """Write the pairs of corpora one after another, repeated; return the number of pairs.
 
-    Pairs of a corpus that is as the first one, with the same columns, stay as they are; of others
-    both texts are written.
+    Pairs of a corpus with the layout and columns of the first are copied unchanged; of others, both
+    texts are written.
     """
     layout = layout_of(corpora[0])
     wanted, count = _shape(layout) if layout in corpora else (TAB, ""), 0
@@ -150,7 +152,7 @@ def write_merged(
 
 
 def _shape(corpus: CorpusConfig) -> tuple[str, str]:
-    """What files a corpus has, or what is between its cells, and the row that names its columns."""
+    """Return the files or the cell separator of a corpus, and the row that names columns."""
     head = ""
     if corpus.tsv is not None:
         raw, pairs, _ = next(read_entries(corpus, strict=False))
@@ -160,7 +162,7 @@ def _shape(corpus: CorpusConfig) -> tuple[str, str]:
 
 
 def _lines(layout: CorpusConfig, shape: tuple[str, str], pair: Pair, corpus: str) -> Sequence[str]:
-    """A pair of a corpus as lines of each file of a layout, which has this shape."""
+    """Return a pair as a line for each file of a layout, which has this shape."""
     if layout.src is not None:
         return [in_cells([text]) for text in pair]
     if layout.jsonl is not None:

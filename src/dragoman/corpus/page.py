@@ -1,4 +1,4 @@
-"""What is wrong with a corpus, as one HTML file: no script, and nothing from elsewhere."""
+"""The findings in a corpus as one HTML file, without scripts or external resources."""
 
 from collections.abc import Iterator
 from html import escape
@@ -12,9 +12,9 @@ from dragoman.errors import escaped
 from dragoman.wording import counted
 
 BINS, WIDTH, HEIGHT = 30, 600, 140
-"""Bars of a histogram, and its size."""
+"""Number of bars of a histogram, and its size."""
 MOST = 0.999
-"""Share of the pairs that a histogram shows; the last bar has the longer ones too."""
+"""Share of the pairs in the range of a histogram; its last bar includes the longer ones."""
 
 _STYLE = """
 :root { color-scheme: light dark; --kept: #4878a8; --removed: #d1603d }
@@ -33,7 +33,7 @@ _HEAD = f"""<!doctype html>
 
 
 def page(found: Checked, report: CorpusReport, name: str) -> str:
-    """The page of a report; `name` is that of the corpus."""
+    """Return the HTML page of a report on the corpus `name`."""
     return "\n".join([_HEAD, *_parts(found, report, name), "</body></html>\n"])
 
 
@@ -68,9 +68,9 @@ def _cell(text: str) -> str:
 
 
 def _histogram(title: str, values: npt.NDArray[np.float64], kept: Mask) -> str:
-    """A picture of how many pairs have which value."""
+    """Return an SVG histogram of kept and removed pairs by value."""
     high = float(np.quantile(values, MOST, method="higher") if len(values) else 0) or 1.0
-    width = np.ceil(high / BINS) if high >= BINS / 3 else high / BINS  # whole words to a bar
+    width = np.ceil(high / BINS) if high >= BINS / 3 else high / BINS  # whole words per bar
     edges = np.arange(high // width + 2) * width
     counts = [np.histogram(np.minimum(values[some], high), edges)[0] for some in (kept, ~kept)]
     scale, step = HEIGHT / max(1, int(np.add(*counts).max())), WIDTH / (len(edges) - 1)

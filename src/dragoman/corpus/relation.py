@@ -1,16 +1,16 @@
-"""Whether the sides of a pair have to do with each other, as far as the corpus itself tells it.
+"""Whether the sides of a pair are related, as far as the corpus itself shows.
 
-A word of one side is explained by the other as far as IBM model 1 gives it more than its share of
-all words,
+A word of one side is explained by the other as far as IBM model 1 makes it more likely than its
+overall frequency,
 
     evidence(t) = log((0.9 mean over s of t(t | s) + 0.1 p(t)) / p(t)),
 
-where the counts leave out the pair that is looked at: else a word that is there once would be
-explained by whatever stands beside it. Shuffled pairs have about no evidence, translations much.
+where the counts exclude the pair itself: otherwise a word that occurs once would be explained by
+whatever is next to it. Shuffled pairs have about no evidence, translations much.
 
-How long a translation is follows from its source (Gale and Church 1993, section 3.1): lengths
-differ from the usual ratio by about s sqrt(length), whatever the language. A translation that was
-cut short explains little of its source and is far too short, neither of which is sure by itself.
+The length of a translation follows from its source (Gale and Church 1993, section 3.1): lengths
+differ from the usual ratio by about s sqrt(length), whatever the language. A truncated translation
+explains little of its source and is far too short, neither of which is conclusive by itself.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,24 +25,26 @@ from dragoman.data.dataset import Ragged, meetings
 from dragoman.data.lexical import MOST_LINKS, count_links
 
 OWN, MOST = 0.1, 3.0
-"""Share of p(t) that is mixed in; most evidence of a word, so that rare words do not decide."""
+"""Share of p(t) that is mixed in; maximum evidence of a word, so that rare words do not
+dominate."""
 FREQUENT = 3
-"""Times that a word must be there to count."""
+"""Minimum number of occurrences for a word to count."""
 DOUBT, USUAL = 4, 1.5
-"""Words that are added to a side, with the evidence of translations: a few words prove nothing."""
+"""Pseudo-words added to a side, and their evidence, that of translations: a few words prove
+nothing."""
 LESS, SLACK, WEIGHT = 0.3, 1.5, 0.4
 AT_ONCE = 100_000
-"""Links that are looked up together."""
+"""Number of links looked up together."""
 Numbers = npt.NDArray[np.float32]
 Ids = tuple[list[int], list[int]]
-"""The words of a source and of its target."""
+"""The word ids of a source and of its target."""
 
 
 class Relation:
-    """What the words of some pairs become, in both directions, and how long translations are."""
+    """Lexical translations in both directions and usual lengths, learnt from some pairs."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]], lengths_P2: Numbers) -> None:
-        """Learn from pairs, or from every n-th if all have more than `MOST_LINKS` links."""
+        """Learn from pairs, or from every n-th if they have more than `MOST_LINKS` links."""
         src_P, tgt_P = lengths_P2.T + np.float32(1)
         self._ratio = np.float32(np.median(tgt_P / src_P))
         self._deviation = _deviation(self._away(lengths_P2), 1e-6)
@@ -53,7 +55,7 @@ class Relation:
         links = count_links(taken, src_size, tgt_size)
         back = count_links([(tgt, src) for src, tgt in taken], tgt_size, src_size)
         src_K, tgt_K = np.divmod(links.keys_K, tgt_size)
-        back_K = np.empty_like(back.counts_K)  # in the order of the others
+        back_K = np.empty_like(back.counts_K)  # in the order of links.keys_K
         back_K[np.lexsort((src_K, tgt_K))] = back.counts_K
         src_N, tgt_N = (np.fromiter(chain.from_iterable(x), int) for x in zip(*taken, strict=True))
         self._tgt_size, self._keys_K = tgt_size, links.keys_K
@@ -63,7 +65,7 @@ class Relation:
         self._into_src = _Direction(back_K, back.totals_V, np.bincount(src_N, None, src_size))
 
     def _ids(self, src: str, tgt: str, *, learn: bool = False) -> Ids:
-        """The words that are known, as all are to one that learns."""
+        """Return the ids of the known words; with `learn`, add the unknown ones."""
         first, second = (
             [known.setdefault(word, len(known)) for word in tokens(text) if learn or word in known]
             for known, text in zip(self._vocabularies, (src, tgt), strict=True)
@@ -73,11 +75,11 @@ class Relation:
     def of(
         self, pairs: Iterable[tuple[str, str]], lengths_P2: Numbers, *, learnt: bool = False
     ) -> Numbers:
-        """How much the sides of pairs have to do with each other: about 1.5 for translations.
+        """Return how related the sides of pairs are: about 1.5 for translations.
 
-        `min(both, mean - 0.3) - 0.4 max(0, |unevenness| - 1.5)`: of numbers that were tried, those
-        that found most of the shuffled and cut pairs of Multi30k for 1 % of the others. `learnt`
-        says that the pairs are those that were learnt from.
+        `min(both, mean - 0.3) - 0.4 max(0, |unevenness| - 1.5)`: of the constants that were tried,
+        these found most of the shuffled and cut pairs of Multi30k for 1 % of the others. `learnt`
+        says that these are the pairs that were learnt from.
         """
         related_P = np.empty(len(lengths_P2), np.float32)
         for first, block in self._blocks(pairs):
@@ -89,16 +91,17 @@ class Relation:
         return related_P
 
     def _away(self, lengths_P2: Numbers) -> Numbers:
-        """`(t - c s) / sqrt(m)`, how much longer each target is than usual: c is the usual ratio,
-        m the mean of c s and t. The ratio and the usual size of this are medians, which a fifth of
-        bad pairs hardly changes.
+        """Return `(t - c s) / sqrt(m)`, how much longer each target is than usual.
+
+        c is the usual ratio, m the mean of c s and t. The ratio and the usual size of the result
+        are medians, which a fifth of bad pairs hardly changes.
         """
         src_P, tgt_P = lengths_P2.T + np.float32(1)
         usual_P = self._ratio * src_P
         return np.asarray((tgt_P - usual_P) / np.sqrt((tgt_P + usual_P) / 2), np.float32)
 
     def _blocks(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[int, list[Ids]]]:
-        """Pairs together with the number of the first, up to about so many links."""
+        """Yield blocks of pairs, of about `AT_ONCE` links each, with the index of their first."""
         first, links, block = 0, 0, list[Ids]()
         for number, pair in enumerate(pairs, start=1):
             src, tgt = self._ids(*pair)
@@ -113,7 +116,7 @@ class Relation:
     def _evidence(
         self, block: Sequence[Ids], first: int, *, learnt: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The mean evidence of the targets' words and of the sources'."""
+        """Return the mean evidence of the words of the targets and of the sources."""
         src, tgt = (Ragged.of(texts) for texts in zip(*block, strict=True))
         src_C, tgt_C = meetings(src, tgt)
         keys_C = src.ids[src_C] * self._tgt_size + tgt.ids[tgt_C]
@@ -127,13 +130,13 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """What words are written for those of the other side."""
+    """Lexical translation from one side to the other."""
 
     counts_K: np.ndarray
     totals_V: np.ndarray
-    """Of each source word, all that it has written."""
+    """Total count of each source word."""
     seen_V: np.ndarray
-    """How often each target word is there."""
+    """Number of occurrences of each target word."""
 
     def evidence(
         self,
@@ -142,10 +145,10 @@ class _Direction:
         source: tuple[Ragged, np.ndarray],
         own_P: npt.NDArray[np.bool_],
     ) -> np.ndarray:
-        """P: the mean evidence of each target's frequent words; much where there are none.
+        """Return the mean evidence of each target's frequent words (P); `MOST` if it has none.
 
-        Links C are given by their place among K, -1 of one that is not known, and by their words of
-        both sides; own_P are the pairs that were learnt from.
+        Links C are given by their index among K, -1 if unknown, and by their words on both sides;
+        `own_P` marks the pairs that were learnt from.
         """
         (tgt, tgt_C), (src, src_C) = target, source
         pair_N = tgt.rows
@@ -169,10 +172,10 @@ class _Direction:
 
 
 def surprise(scores_P: Numbers) -> Numbers:
-    """By how many standard deviations, of 0.1 nats or more, each score is above the median."""
+    """Return how many standard deviations, of at least 0.1 nats, each score is above the median."""
     away_P = scores_P - np.median(scores_P)
     return np.asarray(away_P / _deviation(away_P, 0.1), np.float32)
 
 
 def _deviation(away_P: Numbers, least: float) -> float:
-    return max(float(np.median(np.abs(away_P))) / 0.6745, least)  # of a normal distribution
+    return max(float(np.median(np.abs(away_P))) / 0.6745, least)  # for a normal distribution

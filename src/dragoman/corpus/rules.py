@@ -1,12 +1,12 @@
 r"""What can be wrong with a pair of sentences, as rules that each see one pair.
 
-The order is that of their cost to a model: copies and the wrong language do the most harm
+They are ordered by their cost to a model: copies and the wrong language do the most harm
 (Khayrallah and Koehn 2018). The thresholds are those of OpusFilter and OpusCleaner where these
 agree, and each is a setting.
 
-The length of a sentence is counted in words. Of scripts without spaces between words those of
-Chinese, Japanese and Yi have 1.5 characters a word, as Chinese has in dictionaries' segmentations;
-those of Thai, Lao, Khmer, Burmese and Tibetan 4 letters, without the signs at them.
+The length of a sentence is counted in words. In scripts without spaces between words, a word counts
+as 1.5 characters in Chinese, Japanese and Yi, as in dictionary-based Chinese segmentation, and as 4
+letters, not counting their signs, in Thai, Lao, Khmer, Burmese and Tibetan.
 """
 
 import re
@@ -29,9 +29,9 @@ Rule = Callable[[str, str], bool]
 def rules_of(
     config: CleaningConfig, languages: LangCodes, scripts: LangCodes = (None, None)
 ) -> dict[str, Rule]:
-    """The rules by their names, in order; without languages none asks for one.
+    """Return the rules by name, in order; "language" only if a language is given.
 
-    `scripts` are those of languages whose codes do not tell them.
+    `scripts` are those of languages whose codes do not determine them.
     """
 
     def in_wrong_language(src: str, tgt: str) -> bool:
@@ -63,16 +63,16 @@ def rules_of(
 # ---------------------------------------------------------------- characters
 
 _SPECIAL = "€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
-"""What the bytes from 80 to 9F are in Windows-1252."""
+"""The characters of bytes 80 to 9F in Windows-1252."""
 _MOJIBAKE = re.compile(f"[ÃÂ][\x80-\xbf{_SPECIAL}]|â€[\x80-\xbf{_SPECIAL}]|ï¿½")
 _DAMAGED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff\ud800-\udfff]")
 
 
 def is_damaged(text: str) -> bool:
-    """Whether a text has control characters, no characters at all, or UTF-8 read as Windows-1252.
+    """Return whether a text has control or invalid characters, or UTF-8 read as Windows-1252.
 
-    A line with letters beyond ASCII that is UTF-8 when it is written in Windows-1252 was misread:
-    the letter é alone is not.
+    A line with non-ASCII letters that is valid UTF-8 when encoded as Windows-1252 was misread; the
+    letter é alone is not.
     """
     if text.isascii():
         return bool(_DAMAGED.search(text))
@@ -88,18 +88,19 @@ def _is_misread(text: str) -> bool:
 
 
 _MARK = re.compile(r"^<[\w-]+> (?!.*</)")
-"""What `data back-translate --tag` writes in front of a source that a model has made."""
+"""The tag that `data back-translate --tag` writes before a synthetic source."""
 
 
 def has_text(text: str) -> bool:
-    """Whether a text has a letter or a digit."""
+    """Return whether a text has a letter or a digit."""
     return any(map(str.isalnum, text))
 
 
 def letters(text: str) -> float:
-    """The share of letters, with their accents, among all that is no digit and no white space.
+    """Return the share of letters, with their accents, among all but digits and white space.
 
-    Dots in a row are one mark, as all ends of sentences; a Chinese character counts as two letters.
+    Dots in a row count as one mark, as do all ends of sentences; a Chinese character counts as two
+    letters.
     """
     seen = [char for char in _END.sub(".", text) if not (char.isspace() or char.isdecimal())]
     seen += filter(str.isalpha, _CHARACTER.findall(text))
@@ -109,20 +110,20 @@ def letters(text: str) -> float:
 
 
 def is_sign(char: str) -> bool:
-    """Whether a character is an accent or a vowel sign of the letter before it."""
+    """Return whether a character is an accent or a vowel sign of the preceding letter."""
     return category(char)[0] == "M"
 
 
 # ---------------------------------------------------------------- words
 
 SPARE = 2
-"""Words added to both sides before they are compared: short sentences differ more."""
+"""Words added to both sides before comparing them: short sentences differ more."""
 CHARACTERS, LETTERS = 1.5, 4.0
-"""Characters of a word in scripts such as Chinese, and letters of one in those such as Thai."""
+"""Characters per word in scripts such as Chinese, and letters per word in those such as Thai."""
 _WIDE = "\u2e80-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
 _TIBETAN = "\u0f00-\u0fff"
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
-"""Chinese, Japanese, Yi; Tibetan, of which syllables are parted; Thai, Lao, Burmese, Khmer."""
+"""Chinese, Japanese, Yi; Tibetan, with separated syllables; Thai, Lao, Burmese, Khmer."""
 _SIGNS = (
     "".join(filter(is_sign, map(chr, range(0x300, 1 << 16)))) + "\U0001e944-\U0001e94a"
 )  # Adlam
@@ -136,19 +137,19 @@ _TOKEN = re.compile(rf"[{_WIDE}{_DENSE}][{_SIGNS}]*|{_PART}+(?:[{_SIGNS}]++{_PAR
 
 @lru_cache(8)
 def words(text: str) -> float:
-    """The length of a text in words."""
+    """Return the length of a text in words."""
     characters, letters = len(_CHARACTER.findall(text)), len(_LETTER.findall(text))
     return len(_WORD.findall(text)) + characters / CHARACTERS + letters / LETTERS
 
 
 def longest_word(text: str) -> int:
-    """Characters of the longest word, without signs; addresses and paths are none."""
+    """Return the length of the longest word, without signs; skips addresses and paths."""
     found = _WORD.findall(_SIGN.sub("", without_addresses(text)))
     return max(map(len, found), default=0)
 
 
 def without_addresses(text: str) -> str:
-    """The words of a text that are no URLs, paths or addresses of mail."""
+    """Remove the URLs, paths and mail addresses from a text."""
     found = text.split()
     if _ADDRESS.search(text):
         found = [word for word in found if not _ADDRESS.search(word)]
@@ -160,14 +161,14 @@ _ADDRESS = re.compile(r"[/\\]|.@.")
 
 @lru_cache(8)
 def tokens(text: str) -> tuple[str, ...]:
-    """The words of a text in small letters; characters where words have no spaces between them."""
+    """Return the words of a text in lower case; characters in scripts without word spaces."""
     return tuple(_TOKEN.findall(text.lower()))
 
 
 def similarity(src: str, tgt: str) -> float:
-    """The share of their words that two texts have in common; 0 for one of names and numbers only.
+    """Return the share of words that two texts have in common; 0 for only names and numbers.
 
-    Addresses are no words.
+    Addresses do not count as words.
 
     `2 |A & B| / (|A| + |B|)` of the multisets (Dice 1945).
     """
@@ -179,25 +180,25 @@ def similarity(src: str, tgt: str) -> float:
 
 
 FEW = 4
-"""Words from which a text is more than a name."""
+"""Number of words from which a text is more than a name."""
 
 
 def _reads(text: str) -> bool:
-    """Whether a short text has a word in small letters, as no name and no number has."""
+    """Return whether a short text has a word in lower case, unlike names and numbers."""
     return any(word.isalpha() and word.islower() for word in text.split())
 
 
 def repeats_itself(src: str, tgt: str, most: float) -> bool:
-    """Whether words of one side alone come in a row more than so often."""
+    """Return whether words repeat in a row more than `most` times, on one side only."""
     frequent = (max(Counter(tokens(text)).values(), default=0) for text in (src, tgt))
-    if max(frequent) <= most:  # as in most pairs: what comes in a row is there as often
+    if max(frequent) <= most:  # the usual case: no word occurs often enough
         return False
     counts = sorted(map(most_repeats, (src, tgt)))
     return counts[0] != counts[1] and counts[1] > most
 
 
 def most_repeats(text: str) -> int:
-    """How often one to four words come in a row at most."""
+    """Return how often one to four words repeat in a row, at most."""
     found = tokens(text)
     best = 1
     for size in range(1, 5):
@@ -210,36 +211,36 @@ def most_repeats(text: str) -> int:
 
 
 _END = re.compile(rf"(?!\.[^\W{_WIDE}])[{SPACED_ENDS}{UNSPACED_ENDS}]+|፡፡")
-"""Ends of sentences; a full stop in a word (3.14, i.e., list.index) is none."""
+"""Ends of sentences; not the full stop within a word (3.14, i.e., list.index)."""
 
 
 def marks_apart(src: str, tgt: str) -> int:
-    """How many ends of sentences one text has more than the other."""
+    """Return the difference in the number of ends of sentences."""
     return abs(len(_END.findall(src)) - len(_END.findall(tgt)))
 
 
 # ---------------------------------------------------------------- languages
 
 LEAST_LETTERS = 20
-"""Letters from which the language of a text can be told."""
+"""Number of letters from which the language of a text can be identified."""
 
 _WITH_CHINESE = ("HIRAGANA", "HANGUL")
 
 
 USUAL = 0.9
-"""Texts that are in the script of their language, where its code does not tell that."""
+"""Minimum share of texts in the script of their language, if its code does not determine it."""
 
 
 def usual_script(texts: Iterable[str]) -> str | None:
-    """The script of nearly all texts that have letters; None where they are in several."""
+    """Return the script of nearly all texts that have letters; None if there are several."""
     found = Counter(filter(None, (script_of(without_asides(text)) for text in texts)))
     return next((name for name, n in found.most_common(1) if n >= USUAL * found.total()), None)
 
 
 def is_in_another(text: str, language: str, sure: float, script_known: str | None = None) -> bool:
-    """Whether a text is in another script than its language, or surely in another language.
+    """Return whether a text is in another script than its language, or surely in another language.
 
-    Addresses and placeholders do not count, nor Latin names in a text of another script.
+    Addresses and placeholders do not count, nor do Latin names in a text of another script.
     """
     text = without_asides(text)
     script, wanted = script_of(text), script_for(language) or script_known
@@ -253,12 +254,12 @@ def is_in_another(text: str, language: str, sure: float, script_known: str | Non
 
 
 def likely_side(texts: Sequence[str]) -> str | None:
-    """The language of most of the longer texts; None unless half of them are surely in one."""
+    """Return the language of most longer texts; None unless half of them are surely in one."""
     long = [text for text in texts if sum(map(str.isalpha, text)) >= LEAST_LETTERS]
-    likely = map(likely_language, long)  # zxx is that of no language
+    likely = map(likely_language, long)  # zxx means no language
     found = Counter(code for code, share in likely if share >= SURELY and code != "zxx")
     return next((code for code, count in found.most_common(1) if 2 * count > len(long)), None)
 
 
 SURELY = 0.5
-"""How sure a text must be to count for its side."""
+"""Minimum confidence for a text to count for its side."""

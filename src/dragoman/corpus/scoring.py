@@ -1,10 +1,10 @@
-"""How little models of ours expect the pairs of a corpus: their dual conditional cross-entropy.
+"""How unlikely our models find the pairs of a corpus: dual conditional cross-entropy.
 
     |H(t | s) - H(s | t)| + (H(t | s) + H(s | t)) / 2
 
-in nats per token, by a model of each direction (Junczys-Dowmunt 2018). Both find a translation
-likely, and about as likely. What was cut short is likely enough by itself, but its source is not:
-the first term tells that. One model alone gives its own H(t | s).
+in nats per token, with one model per direction (Junczys-Dowmunt 2018). Both find a translation
+likely, and about equally so. A truncated text is likely enough by itself, but its source is not:
+the first term detects that. A single model gives only H(t | s).
 """
 
 import math
@@ -16,8 +16,9 @@ from dragoman.tasks.results import Scored, Scorer, stream_scores
 
 
 def cross_entropies(scorers: Sequence[Scorer], pairs: Iterable[Pair]) -> Iterator[float]:
-    """Return the cross-entropy of each pair, by a model that reads its source, and perhaps another
-    one that reads its target.
+    """Return the cross-entropy of each pair.
+
+    The first model reads its source; a second one, if any, reads its target.
     """
     one, other = tee(pairs)
     there = map(_per_token, stream_scores(scorers[0], one))
@@ -29,6 +30,6 @@ def cross_entropies(scorers: Sequence[Scorer], pairs: Iterable[Pair]) -> Iterato
 
 
 def _per_token(scored: Scored) -> float:
-    """The mean over the tokens that the model can write; 0 where there is none."""
+    """Return the mean over the tokens that the model can produce; 0 if there are none."""
     known = [each for each in scored.token_log_probs if each > -math.inf]
     return -math.fsum(known) / max(1, len(known))

@@ -1,4 +1,4 @@
-"""Pairs written to new files in the layout of their corpus, which appear when they are whole."""
+"""Pairs written to new files in the layout of their corpus, which appear when complete."""
 
 import os
 import re
@@ -24,11 +24,11 @@ _BREAK = re.compile("\r\n|[\t-\r\x1c-\x1e\x85\u2028\u2029]")
 
 
 def files_of(corpus: CorpusConfig, out: Path, parts: Sequence[str]) -> list[list[Path]]:
-    """The files of each part of a corpus in a folder: `train.en` for a part, `a.en` for none,
-    compressed where the corpus is.
+    """Return the files of each part of a corpus in a folder.
 
-    Raises InputError for a corpus whose two files have one name, for a file that exists, and where
-    no folder can be.
+    A file is named after its part (`train.en`) or, if that is empty, keeps its name (`a.en`), and
+    is compressed if the corpus is. Raises InputError for a corpus whose two files have one name,
+    for a file that exists, and if the folder cannot be created or written.
     """
     there = next(each for each in (out, *out.absolute().parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
@@ -55,14 +55,14 @@ def files_of(corpus: CorpusConfig, out: Path, parts: Sequence[str]) -> list[list
 
 
 def check_removed(removed: Path, to_read: Iterable[Path], to_write: Iterable[Path]) -> None:
-    """Raise InputError for a file of removed pairs in whose place another is, or will be."""
+    """Raise InputError if the file for removed pairs exists, is read, or is another output."""
     check_unused(removed, to_read, "--keep-removed")
     if removed.resolve() in {each.resolve() for each in to_write}:
         raise InputError(f"{removed} is written to --out; give another --keep-removed.")
 
 
 def check_unused(output: Path, to_read: Iterable[Path], option: str) -> None:
-    """Raise InputError for a file that exists, unless it is a device, or that is read."""
+    """Raise InputError for an output file that is also read, or exists and is not a device."""
     if output.resolve() in {each.resolve() for each in to_read}:
         raise InputError(f"{output} is a file to read; give another {option}.")
     if output.exists() and not names_device(output):
@@ -70,14 +70,14 @@ def check_unused(output: Path, to_read: Iterable[Path], option: str) -> None:
 
 
 def _packed(path: Path) -> str:
-    """The ending of a compressed file; "" of another."""
+    """Return the extension of a compressed file, or ""."""
     return path.suffix if path.suffix in COMPRESSED else ""
 
 
 def read_of(corpus: CorpusConfig, say: Callable[[str], None] = lambda _: None) -> Read:
-    """What reads the pairs of a corpus; a byte that is not UTF-8 becomes a lone surrogate.
+    """Return a reader of the pairs of a corpus; invalid UTF-8 becomes lone surrogates.
 
-    Tells `say` once which units of a memory are no pairs. Raises InputError where none is one.
+    It tells `say` once which units of a memory are not pairs. Raises InputError if none is one.
     """
     say = cache(say)
 
@@ -98,9 +98,9 @@ def read_of(corpus: CorpusConfig, say: Callable[[str], None] = lambda _: None) -
 
 
 def documents_of(corpus: CorpusConfig, document: str) -> Iterator[str]:
-    """The name of each pair's document: at a column or key, or in a file beside source and target.
+    """Yield the name of each pair's document, from a column, a key or a third parallel file.
 
-    Raises InputError where a pair has none, and for a memory.
+    Raises InputError if a pair has none, and for a memory.
     """
     if corpus.tm is not None:
         raise InputError(
@@ -128,11 +128,12 @@ def documents_of(corpus: CorpusConfig, document: str) -> Iterator[str]:
 def write_sets(
     corpus: CorpusConfig, chosen: Iterable[int], files: Sequence[Sequence[Path]]
 ) -> list[int]:
-    """Write each pair, as the corpus has it, to the files of its set, unless it is in none, -1.
+    """Write each pair, as the corpus has it, to the files of its set; -1 is no set.
 
-    What is no pair goes with a header into each set, or into none: see `Entry`. Of several pairs in
-    one piece, as of a message with plural forms, all are written if they are in one set. Returns
-    how many each set has. Raises DragomanError if one of them is left without pairs by that.
+    A piece without pairs goes into every set if it is a header, into none if its units are left
+    out: see `Entry`. If a piece has several pairs, such as a message with plural forms, it is
+    written only if all are in one set. Returns the number of pairs of each set. Raises
+    DragomanError if this leaves one without pairs.
     """
     counts, numbers, torn = [0] * len(files), iter(chosen), set[int]()
     with ExitStack() as stack:
@@ -155,7 +156,7 @@ def write_sets(
 
 @contextmanager
 def writing(paths: Sequence[Path]) -> Iterator[Callable[[Sequence[str | bytes]], None]]:
-    """What writes pieces to the files of a corpus, which get their names when all are written."""
+    """Yield a function that writes pieces to files, which get their names when all are written."""
     with ExitStack() as stack:
         parts = [stack.enter_context(replacing(path, "corpus")) for path in paths]
         streams = [
@@ -173,9 +174,9 @@ def writing(paths: Sequence[Path]) -> Iterator[Callable[[Sequence[str | bytes]],
 
 
 def write_removed(numbered: Iterable[tuple[int, Pair]], found: Checked, removed: Path) -> None:
-    """Write the pairs that break a rule: rule, line, source, target, with tabs between them.
+    """Write the pairs that break a rule as tab-separated rule, line, source and target.
 
-    Tabs and line breaks of a text become spaces.
+    Tabs and line breaks in a text become spaces.
     """
     rows = zip(numbered, found.first(), strict=True)
     with writing([removed]) as write:
@@ -185,5 +186,5 @@ def write_removed(numbered: Iterable[tuple[int, Pair]], found: Checked, removed:
 
 
 def in_cells(texts: Iterable[str]) -> str:
-    """The texts as a line of a TSV: their tabs and line breaks become spaces."""
+    """Return the texts as a line of a TSV; their tabs and line breaks become spaces."""
     return "\t".join(_BREAK.sub(" ", text) for text in texts)
