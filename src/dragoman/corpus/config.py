@@ -29,8 +29,7 @@ MEANING = {
 }
 """What is wrong with a pair, to follow "line 7"."""
 EVERY = tuple(MEANING)
-"""All rules, in the order in which they remove; those from "unrelated" on need more than one
-pair."""
+"""All rules, in the order in which they remove; from "unrelated" on they need more than a pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

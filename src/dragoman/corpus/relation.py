@@ -25,13 +25,11 @@ from dragoman.data.dataset import Ragged, meetings
 from dragoman.data.lexical import MOST_LINKS, count_links
 
 OWN, MOST = 0.1, 3.0
-"""Share of p(t) that is mixed in; maximum evidence of a word, so that rare words do not
-dominate."""
+"""Share of p(t) that is mixed in; maximum evidence of a word, so that rare words do not decide."""
 FREQUENT = 3
 """Minimum number of occurrences for a word to count."""
 DOUBT, USUAL = 4, 1.5
-"""Pseudo-words added to a side, and their evidence, that of translations: a few words prove
-nothing."""
+"""Pseudo-words added to a side, with the evidence of translations: a few words prove nothing."""
 LESS, SLACK, WEIGHT = 0.3, 1.5, 0.4
 AT_ONCE = 100_000
 """Number of links looked up together."""

@@ -220,8 +220,7 @@ def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry
 def columns_of(corpus: CorpusConfig, row: Sequence[str]) -> tuple[int, int] | None:
     """Return the source and target columns that the first row of a table names, or None.
 
-    They are named by the keys of the corpus or, if it has the default keys, as `named_columns`
-    says.
+    The names are the keys of the corpus or, if these are the defaults, those of `named_columns`.
     """
     if {*corpus.keys} <= {*row}:
         return row.index(corpus.src_key), row.index(corpus.tgt_key)

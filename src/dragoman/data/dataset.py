@@ -273,7 +273,7 @@ MIXER, BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # fr
 def hold_out(
     dataset: PairDataset, count: int, max_length: int, seed: int, *, both: bool = False
 ) -> tuple[PairDataset, PairDataset]:
-    """Split off about `count` usable pairs, drawn by `seed`; return the rest and these.
+    """Split off about `count` usable pairs, drawn by `seed`; return the rest and the held-out.
 
     At least one pair and at most a tenth of the usable ones is taken. Pairs that share their source
     with a held-out one leave training too, so no validation source has been seen; if pairs are

@@ -17,7 +17,7 @@ def word_features(word: str, rows: int) -> tuple[int, ...]:
     """Return `COUNT` numbers from 1 to `rows - 1`, the same on every machine.
 
     They encode the form, the lower-case form, the shape, and of the lower-case form the first 2, 3
-    and 4 letters and the last 1, 2, 3 and 4.
+    and 4 characters and the last 1, 2, 3 and 4.
     """
     small = word.lower()
     beginnings, ends = (small[:n] for n in (2, 3, 4)), (small[-n:] for n in (1, 2, 3, 4))

@@ -21,8 +21,7 @@ OVERFITTED = 0.02
 EXPLODED = 10.0
 """Ratio of the typical gradient norm to its smallest from which it counts as exploding."""
 APART = 100.0
-"""Ratio of a typical layer's gradient to that of a layer from which the latter counts as
-vanished."""
+"""Factor below a typical layer's gradient from which a layer's gradient counts as vanished."""
 FORGOTTEN = 0.1
 """Share of the best `source_gain` below which the decoder counts as ignoring its source."""
 USED = 0.2

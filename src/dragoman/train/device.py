@@ -64,7 +64,7 @@ def choose_precision(name: PrecisionSetting, device: torch.device) -> Precision:
 
     `auto` is bf16 if its products are faster than those of float32: on GPUs from Ampere on, and on
     processors with bf16 instructions (AVX-512 BF16, AMX: two to eight times as fast, measured).
-    Elsewhere bf16 is emulated and slower; such GPUs get fp16 with loss scaling.
+    Elsewhere bf16 is emulated and slower; GPUs then get fp16 with loss scaling.
     """
     if name != "auto":
         return name
