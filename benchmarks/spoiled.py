@@ -144,7 +144,7 @@ def _checked(
     """The shares of spoiled pairs and of the others that are removed, and what is left."""
     found = check(lambda: pairs, CleaningConfig(), ("en", "de"), score=score)
     bad = np.isin(np.arange(len(pairs)), [*spoiled])
-    report = found.report(lambda: pairs)
+    report = found.report(enumerate(pairs, start=1))
     shares = {each.rule: each.removed / len(pairs) / SHARE for each in report.rules if each.removed}
     kept = [pair for pair, good in zip(pairs, found.kept, strict=True) if good]
     removed = ~found.kept
