@@ -1,4 +1,4 @@
-"""What hypotheses attended to, as the search kept it: that of reading them once more."""
+"""Attention weights recorded during a search equal those of a second pass over the hypotheses."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -44,7 +44,7 @@ needs_engine = pytest.mark.skipif(not can_pack("fp32"), reason="needs what is co
 
 
 def translating_by(head: Head, config: EncoderDecoderConfig = CONFIG, seed: int = 0) -> Translator:
-    """One that aligns by a head."""
+    """Return a translator that aligns by this head."""
     model = make_model(config, seed)
     translator = Translator(model, TOKENIZER, TOKENIZER, decoding=DECODING)
     held = Held.of(model, "fp32")
@@ -61,7 +61,7 @@ lines = st.integers(1, 7).flatmap(
 
 
 def each_of(found: list[Translation]) -> Iterator[Translation]:
-    """All of the n best."""
+    """Yield each translation and its alternatives."""
     for each in found:
         yield each
         yield from each.alternatives
@@ -74,9 +74,10 @@ def each_of(found: list[Translation]) -> Iterator[Translation]:
 def test_kept_weights_are_those_of_another_pass(
     head: Head, lines: list[str], beam_size: int
 ) -> None:
-    """Near, with the same greatest; and texts and scores are the same bits with them and without.
+    """Recorded weights are close to those of a second pass, with the same maxima, and do not change
+    texts or scores by a bit.
 
-    For every head, in a batch, through the reordering of beams, of all the n best.
+    For every head, in a batch, with reordered beams, for all the n best.
     """
     translator = TRANSLATORS[head]
     expected = translator.translate(lines, beam_size=beam_size, n_best=beam_size)
@@ -95,7 +96,7 @@ def test_kept_weights_are_those_of_another_pass(
 @needs_engine
 @needs_independent_translations
 def test_kept_weights_do_not_depend_on_neighbours() -> None:
-    """The same bits alone and in any batch."""
+    """The weights are the same bits alone and in any batch."""
     translator = TRANSLATORS[Head(1, 3)].aligning()
     lines = random_lines(12, seed=5)
     together = translator.translate(lines, beam_size=3)
@@ -107,7 +108,7 @@ def test_kept_weights_do_not_depend_on_neighbours() -> None:
 
 @needs_engine
 def test_alignments_of_an_ensemble_are_those_of_its_first_model() -> None:
-    """Kept or read once more."""
+    """This holds whether the weights are recorded or computed by a second pass."""
     joined = translating_by(Head(1, 3)).ensemble(translating_by(Head(1, 3), seed=1))
     for line in random_lines(3, seed=8):
         (kept,), (read,) = (
@@ -118,7 +119,7 @@ def test_alignments_of_an_ensemble_are_those_of_its_first_model() -> None:
 
 
 def test_a_token_is_aligned_by_the_step_that_reads_it() -> None:
-    """Where the folder says so; the end, which no step reads, by that which writes it."""
+    """If the folder says so; eos, which no step reads, is aligned by the step that writes it."""
     line, later = "the cat sees a dog", TRANSLATORS[HEADS[-1]]
     layer, head, _ = HEADS[-1]
     written_TS = translating_by(Head(layer, head)).translate(line).alignment().weights_TS
@@ -127,7 +128,7 @@ def test_a_token_is_aligned_by_the_step_that_reads_it() -> None:
 
 
 def test_terms_begin_where_the_mean_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not where a head stands on what was read; what it watched then aligns nothing."""
+    """With a head that aligns by later steps, terms use the mean, whose weights align nothing."""
     watched = list[Head]()
 
     def attentive(model: Model[Any], head: Head) -> Attentive[Any]:
@@ -157,7 +158,7 @@ LIMITS = Limits(bos_id=2, eos_id=3, max_B=torch.tensor([9, 12, 7]))
 @pytest.mark.parametrize("arithmetic", ["fp32", "bf16", "int8"])
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(beam_size=4, n_best=4), Sample(seed=1)])
 def test_rows_are_distributions_over_the_source(arithmetic: Arithmetic, strategy: Strategy) -> None:
-    """One for each token, eos too; nothing is seen behind the end of a source."""
+    """Each token, eos too, has a distribution; nothing after the end of a source is attended to."""
     if not can_pack(arithmetic):
         pytest.skip("the processor lacks units for it")
     model: Model[Any] = freeze(evaluation_view(make_model(CONFIG)), arithmetic)
@@ -175,29 +176,29 @@ def test_rows_are_distributions_over_the_source(arithmetic: Arithmetic, strategy
 
 
 class LookingBeam(Beam):
-    """A beam that looks."""
+    """A beam whose frontier looks at attention."""
 
     def begin(self, max_B: Tensor, eos_id: int) -> "LookingFrontier":
-        """Start."""
+        """Return a frontier that looks."""
         return LookingFrontier(self, max_B, eos_id)
 
 
 class LookingFrontier(BeamFrontier):
-    """Keeps what it was shown."""
+    """A frontier that keeps the weights it was shown."""
 
     def look(self, weights_MS: Tensor) -> None:
-        """Keep it for the step."""
+        """Keep the weights of the step."""
         self.weights_MS = weights_MS
 
     def advance(self, log_probs_MV: Tensor):  # type: ignore[no-untyped-def]  # noqa: ANN201
-        """Advance with as many rows as were shown."""
+        """Advance by as many rows as were shown."""
         assert len(self.weights_MS) == len(log_probs_MV)
         return super().advance(log_probs_MV)
 
 
 @needs_engine
 def test_a_frontier_that_looks_is_shown_the_rows_of_each_step() -> None:
-    """Before it chooses, row by row; without a model that can it is shown nothing."""
+    """It sees them before it chooses, row by row; a model without attention shows it nothing."""
     frozen: Model[Any] = freeze(evaluation_view(make_model(CONFIG)), "fp32")
     strategy = LookingBeam(beam_size=3)
     plain = search(frozen, SOURCES, Beam(beam_size=3), limits=LIMITS)
@@ -207,7 +208,7 @@ def test_a_frontier_that_looks_is_shown_the_rows_of_each_step() -> None:
 
 
 def test_a_model_that_tells_nothing_is_read_once_more() -> None:
-    """Such as one that decodes itself: alignments are there all the same."""
+    """A model that decodes by itself, for example, still has alignments."""
     model = make_model(CONFIG)
     held = Held(evaluation_view(model), evaluation_view(model), lambda: evaluation_view(model))
     translator = Translator(model, TOKENIZER, TOKENIZER, decoding=DECODING)

@@ -1,4 +1,4 @@
-"""How the tensors of each pattern grow: measured by what the operators give back."""
+"""Growth of the tensors of each pattern, measured by the results of the operators."""
 
 import pytest
 import torch
@@ -27,12 +27,12 @@ DROPPED = Scoring(scale=1.0, dropout=Dropout(0.1))
 
 
 class Largest(OperatorCalls):
-    """Notes the numbers of the largest tensor that any operator made, backward included."""
+    """Records the size of the largest tensor that any operator made, backward included."""
 
     numbers = 0
 
     def see(self, call: Call) -> None:
-        """Forget the tensors, which would fill the memory."""
+        """Record the size but not the tensors, which would fill the memory."""
         for made in call.result if isinstance(call.result, tuple | list) else (call.result,):
             if isinstance(made, Tensor):  # of an expanded tensor, only what is stored
                 self.numbers = max(self.numbers, made.untyped_storage().nbytes() // 4)
@@ -41,7 +41,7 @@ class Largest(OperatorCalls):
 def largest(
     pattern: Pattern, length: int, mask: Tensor | None = None, scoring: Scoring = PLAIN
 ) -> int:
-    """Run forward and backward in float32 with one head of 2, and return the largest tensor."""
+    """Run forward and backward in float32 with one head of width 2; return the largest size."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 1, length, 2, requires_grad=True) for _ in range(3))
     found = Largest()
@@ -51,7 +51,7 @@ def largest(
 
 
 def padding(length: int) -> Tensor:
-    """Hide some keys."""
+    """Return a mask that hides some keys."""
     return (torch.arange(length) % 7 > 0)[None, None, None]
 
 
@@ -103,14 +103,14 @@ def test_sparse_patterns_grow_with_its_root_too(
 def test_dense_attention_keeps_no_square(
     pattern: Pattern, scoring: Scoring, *, masked: bool
 ) -> None:
-    """Beyond the lengths that plain products serve, no tensor is near `L x L`."""
+    """Beyond the lengths for which plain products are used, no tensor is near `L x L`."""
     length = 2304
     mask = padding(length) if masked else None
     assert largest(pattern, length, mask, scoring) < length * length / 4
 
 
 def test_the_reference_does_keep_it() -> None:
-    """What the others are compared with: the probe sees a matrix where there is one."""
+    """The probe, with which the others are measured, sees a matrix if there is one."""
     q = torch.randn(1, 1, 300, 4)
     found = Largest()
     with found:
@@ -131,14 +131,14 @@ def test_the_reference_does_keep_it() -> None:
     ids=repr,
 )
 def test_a_step_of_decoding_computes_what_it_sees(pattern: Pattern) -> None:
-    """With 50 times the text a window's and a sum's step stays as it was; others look up places."""
+    """With 50 times the text, steps of windows and sums cost the same; others compare no keys."""
     sizes = []
     for length in (200, 10_000):
         storage = pattern.make_storage()
         new = torch.randn(1, 2, length, 4)
         pattern.attend(new, storage.extend(KeyValue(new, new)), None, PLAIN)
         one = torch.randn(1, 2, 1, 4)
-        for _ in range(2):  # a storage may grow or roll at the first
+        for _ in range(2):  # a storage may grow or roll at the first step
             kv = storage.extend(KeyValue(one, one))
         made = largest_step(pattern, one, kv)
         sizes.append(made)
@@ -149,7 +149,7 @@ def test_a_step_of_decoding_computes_what_it_sees(pattern: Pattern) -> None:
 
 
 def largest_step(pattern: Pattern, q_BH1d: Tensor, kv: KeyValue) -> int:
-    """Attend with one query and return the largest tensor made."""
+    """Attend with one query and return the size of the largest tensor made."""
     found = Largest()
     with torch.no_grad(), found:
         pattern.attend(q_BH1d, kv, None, PLAIN)
@@ -157,6 +157,6 @@ def largest_step(pattern: Pattern, q_BH1d: Tensor, kv: KeyValue) -> int:
 
 
 def test_attention_repeats_no_key_value_head() -> None:
-    """With K = H / 4 nothing is larger than the scores; the cache is `cache_growth`'s affair."""
+    """With K = H / 4 nothing is larger than the scores; `cache_growth` covers the cache."""
     kv = KeyValue(torch.randn(1, 1, 1000, 4), torch.randn(1, 1, 1000, 4))
     assert largest_step(Causal(), torch.randn(1, 4, 1, 4), kv) <= 4 * 1000

@@ -1,4 +1,4 @@
-"""The best row of tags: against trying all rows."""
+"""The best sequence of tags, against trying all sequences."""
 
 from itertools import product
 from math import isclose
@@ -17,20 +17,20 @@ PLAIN = ("noun", "verb", "I")
 
 
 def draw(seed: int, batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """Logits of wide spread, and which positions are words."""
+    """Draw logits of wide spread, and which positions are words."""
     rng = torch.Generator().manual_seed(seed)
     logits_BLC = torch.randn(batch, length, len(LABELS), generator=rng) * 3
     return logits_BLC, torch.rand(batch, length, generator=rng) < 0.6
 
 
 def follows_the_scheme(tags: list[str]) -> bool:
-    """Whether no tag stands where BIO forbids it, by the reader of files."""
+    """Return whether every tag is allowed by BIO, as the file reader decides."""
     return find_spans(tags)[1] == 0
 
 
 @given(SEEDS, st.integers(1, 3), st.integers(1, 7))
 def test_no_allowed_row_is_more_probable(seed: int, batch: int, length: int) -> None:
-    """Of all rows that form spans, tried one by one, none beats the one that is chosen."""
+    """Of all sequences that form spans, tried one by one, none is more probable than the result."""
     logits_BLC, tagged_BL = draw(seed, batch, length)
     chosen_BL = best_tags(logits_BLC, tagged_BL, LABELS)
     for logits_LC, tagged_L, chosen_L in zip(logits_BLC, tagged_BL, chosen_BL, strict=True):
@@ -50,7 +50,7 @@ def test_no_allowed_row_is_more_probable(seed: int, batch: int, length: int) -> 
 def test_where_every_row_is_allowed_each_word_gets_its_best(
     seed: int, batch: int, length: int
 ) -> None:
-    """Tags that are no spans are chosen one by one."""
+    """Tags that do not form spans are chosen one by one."""
     logits_BLC, tagged_BL = draw(seed, batch, length)
     logits_BLC = logits_BLC[..., :3]
     chosen_BL = best_tags(logits_BLC, tagged_BL, PLAIN)
@@ -69,7 +69,7 @@ def test_what_is_no_word_does_not_matter(seed: int, length: int, extra: int) -> 
 
 
 def test_a_type_that_nothing_begins_is_tagged_word_by_word() -> None:
-    """I-X stands anywhere where no label is B-X; the other types keep their rule."""
+    """I-X is allowed anywhere if no label is B-X; the other types keep their rule."""
     labels = ("O", "I-A", "B-B", "I-B")
     allowed = allowed_pairs(labels)
     assert bool(allowed[:, labels.index("I-A")].all())

@@ -25,13 +25,13 @@ class Counting:
         self.rows, self._model, self._uneven = 0, model, uneven
 
     def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
-        """Begin as the model, with states that let rows be left out or do not."""
+        """Start the model, with states that may or may not leave rows out."""
         state = self._model.start(src_BS, beam_size)
         state.uneven = self._uneven
         return state
 
     def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
-        """Count."""
+        """Count the rows, and step."""
         self.rows += len(ids_N)
         return self._model.step(ids_N, state)
 
@@ -42,7 +42,7 @@ class Counting:
 def test_rows_that_are_closed_are_not_computed(
     precision: Arithmetic, seed: int, lengths: list[int], strategy: Beam
 ) -> None:
-    """Steps have no rows but those that go on, and what is found has the same bits."""
+    """Steps contain only open rows, and the results have the same bits."""
     fast, src_BS = freeze(make_model().float(), precision), random_sentences(seed, lengths)
     assert isinstance(fast, FrozenEncoderDecoder)
     generator = torch.Generator().manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Greedy and beam search in compiled code find what the readable ones find, bit for bit."""
+"""Compiled greedy and beam search find what the readable versions find, bit for bit."""
 
 from dataclasses import replace
 from random import Random
@@ -23,7 +23,7 @@ pytestmark = needs_compiler
 
 @st.composite
 def strategies(draw: st.DrawFn) -> Strategy:
-    """Greedy search, or a beam of any width."""
+    """Draw greedy search, or a beam of any width."""
     alpha = draw(st.sampled_from([0.0, 0.6, 1.0, 300.0]))
     width = draw(st.integers(0, 7))
     if not width:
@@ -35,7 +35,7 @@ def strategies(draw: st.DrawFn) -> Strategy:
 def steps_of(
     model: TableModel, strategy: Strategy, bounds: Limits, *, compiled: bool
 ) -> list[tuple[Any, ...]]:
-    """Everything that each step of a search says of its open rows."""
+    """Return everything that each step of a search reports about its open rows."""
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
             patch.setattr("dragoman.decode.compiled.native", lambda: None)
@@ -56,7 +56,7 @@ def steps_of(
 def test_every_step_is_the_same(
     seed: int, vocab_size: int, levels: int | None, most: list[int], strategy: Strategy
 ) -> None:
-    """Rows that stay open, tokens, and each bit of a score; equals go to the lower token."""
+    """Open rows, tokens and each bit of a score are the same; ties go to the lower token."""
     table = random_table(seed, vocab_size, levels=levels)
     compiled, readable = (
         steps_of(TableModel(table), strategy, limits(*most), compiled=compiled)
@@ -78,8 +78,8 @@ NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 1.5, -7.0, 3e38, -3e38, 1e-40, IMPOSS
 def test_hostile_logits_lead_to_the_same_hypotheses(
     data: st.DataObject, width: int, vocab_size: int, dtype: torch.dtype
 ) -> None:
-    """Equals, extremes and impossible tokens, vocabularies narrower than the beam, NaN where it is
-    closed; of all rows or the open ones; sentences leave at random.
+    """Ties, extremes, impossible tokens, vocabularies narrower than the beam, NaN in closed rows;
+    all rows or only the open ones; sentences leave at random.
     """
     strategy = Beam(beam_size=width, n_best=data.draw(st.integers(1, width)))
     max_B = torch.tensor(data.draw(LIMITS))
@@ -93,7 +93,7 @@ def test_hostile_logits_lead_to_the_same_hypotheses(
         levels = data.draw(st.lists(NUMBERS, min_size=1, max_size=5))
         every = [draw.choices(levels, k=vocab_size) for _ in open_N]
         logits_NV = torch.tensor(every, dtype=torch.float64)
-        logits_NV[:, 0].masked_fill_((logits_NV == IMPOSSIBLE).all(1), 0.5)  # something is left
+        logits_NV[:, 0].masked_fill_((logits_NV == IMPOSSIBLE).all(1), 0.5)  # leave something
         logits_NV = logits_NV.clamp(max=3e38).to(dtype)
         if data.draw(st.booleans()):
             logits_NV = logits_NV[open_N]
@@ -119,7 +119,7 @@ def test_hostile_logits_lead_to_the_same_hypotheses(
 
 @pytest.mark.parametrize("default", [torch.float64, torch.bfloat16])
 def test_types_are_those_that_compiled_code_reads(default: torch.dtype) -> None:
-    """Whatever PyTorch's default and the limits are."""
+    """The tensors have the right types, whatever PyTorch's default and the types of the limits."""
     table, most = random_table(1, 9), limits(9, 3, 5)
     expected = steps_of(TableModel(table), Beam(beam_size=3), most, compiled=True)
     narrow = replace(most, max_B=most.max_B.int())
@@ -138,31 +138,31 @@ def test_types_are_those_that_compiled_code_reads(default: torch.dtype) -> None:
 
 
 def test_logits_that_are_not_in_memory_are_an_error() -> None:
-    """Those of a model on another device than its limits."""
+    """Logits of a model on another device than its limits are rejected."""
     frontier = begin(Greedy(), limits(3))
     with pytest.raises(ValueError, match="on the CPU"):
         frontier.advance(torch.empty(1, 9, device="meta"))
 
 
 class Keeps:
-    """A model that keeps what it is given, and copies to compare it with."""
+    """A model that keeps its inputs, with copies to compare them with."""
 
     def __init__(self) -> None:
         self.given: list[Tensor] = []
         self.copies: list[Tensor] = []
 
     def start(self, _src_BS: Tensor, _beam_size: int) -> Self:
-        """Begin."""
+        """Start with these rows."""
         return self
 
     def step(self, ids_N: Tensor, state: Self) -> Tensor:
-        """The logits of 9 tokens."""
+        """Keep the inputs; return logits of 9 tokens."""
         state.select(ids_N)
         places_NV = torch.arange(9.0) + 1.7 * ids_N[:, None] + len(self.given)
         return 9.0 * (places_NV * places_NV).sin()
 
     def select(self, rows_N: Tensor) -> None:
-        """Take note."""
+        """Keep the rows."""
         self.given.append(rows_N)
         self.copies.append(rows_N.clone())
 
@@ -176,7 +176,7 @@ def test_a_model_may_keep_the_tokens_and_rows_it_is_given(strategy: Strategy) ->
 
 
 def test_logits_of_other_rows_are_refused() -> None:
-    """Compiled code would read beyond them."""
+    """Compiled code would read beyond their end."""
     frontier = begin(Beam(beam_size=3), limits(4, 4))
     assert isinstance(frontier, CompiledFrontier)
     logits_MV: Tensor = torch.zeros(3, 9)

@@ -1,4 +1,4 @@
-"""Corpora in every layout that training reads: what is written is what was read."""
+"""Corpora in every layout that training reads: what is written equals what was read."""
 
 import csv
 import gzip
@@ -32,13 +32,13 @@ PAIRS = st.lists(st.tuples(TEXT.map(" ".join), TEXT.map(" ".join)), min_size=1, 
 
 
 def tsv(pairs: Pairs) -> str:
-    """Another column between both sides."""
+    """Return TSV with another column between source and target."""
     rows = (f"{tgt}\t{n} of\t{src}\n" for n, (src, tgt) in enumerate(pairs))
     return "tgt\tid\tsrc\n" + "".join(rows)
 
 
 def table(pairs: Pairs) -> str:
-    """CSV with quotes where they are needed, of which one cell has a line break."""
+    """Return CSV with quotes where needed, and a line break in one column."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["src", "note", "tgt"])
@@ -47,7 +47,7 @@ def table(pairs: Pairs) -> str:
 
 
 def jsonl(pairs: Pairs) -> str:
-    """Numbers as they are written, and other keys around the texts."""
+    """Return JSON lines with numbers in unusual notation, and other keys around the texts."""
     records = (
         f'{{"id": {n}.50, "t": {json.dumps({"en": a, "x": None, "de": b})}}}\n'
         for n, (a, b) in enumerate(pairs)
@@ -56,7 +56,7 @@ def jsonl(pairs: Pairs) -> str:
 
 
 def tmx(pairs: Pairs) -> str:
-    """A unit that is no pair comes first."""
+    """Return TMX whose first unit is not a pair."""
     units = "".join(
         f'\n  <tu tuid="{n}"><prop>kept</prop>\n    <tuv xml:lang="en"><seg>{escape_xml(a)}</seg>'
         f'</tuv>\n    <tuv xml:lang="de"><seg>{escape_xml(b)}</seg></tuv></tu>'
@@ -67,7 +67,7 @@ def tmx(pairs: Pairs) -> str:
 
 
 def xliff(pairs: Pairs) -> str:
-    """XLIFF 1.2 in groups."""
+    """Return XLIFF 1.2 with groups."""
     units = "".join(
         f"<group>\n<trans-unit id='{n}'><source>{escape_xml(a)}</source>"
         f"<target>{escape_xml(b)}</target></trans-unit></group>\n"
@@ -78,7 +78,7 @@ def xliff(pairs: Pairs) -> str:
 
 
 def po(pairs: Pairs) -> str:
-    """With a header, a comment on each message, and an obsolete one at the end."""
+    """Return PO with a header, a comment on each message, and an obsolete message at the end."""
     head = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n'
     messages = (
         f'\n#: a.c:{n}\nmsgctxt "{n}"\nmsgid "{escape_message(a)}"\nmsgstr "{escape_message(b)}"\n'
@@ -101,7 +101,7 @@ OPTION = {".tsv": "tsv", ".csv": "tsv", ".jsonl": "jsonl"}
 
 
 def parallel(folder: Path, pairs: Pairs, ending: str) -> CorpusConfig:
-    """Two files."""
+    """Write two files of lines."""
     pack = gzip.compress if ending else bytes
     for side, name in enumerate(("a.en", "a.de")):
         lines = "".join(f"{pair[side]}\n" for pair in pairs)
@@ -110,7 +110,7 @@ def parallel(folder: Path, pairs: Pairs, ending: str) -> CorpusConfig:
 
 
 def corpora(folder: Path, pairs: Pairs) -> list[CorpusConfig]:
-    """The pairs in every layout."""
+    """Write the pairs in every layout."""
     found = [parallel(folder, pairs, ending) for ending in ("", ".gz")]
     for name, write, keys in LAYOUTS:
         path = folder / name
@@ -121,13 +121,13 @@ def corpora(folder: Path, pairs: Pairs) -> list[CorpusConfig]:
 
 
 def moved(corpus: CorpusConfig, files: Sequence[Path]) -> CorpusConfig:
-    """The corpus in other files."""
+    """Return the corpus with other files."""
     names = [name for name in ("src", "tgt", "tsv", "jsonl", "tm") if getattr(corpus, name)]
     return replace(corpus, **dict(zip(names, map(str, files), strict=True)))  # type: ignore[arg-type]
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a file, unpacked."""
+    """Return the uncompressed bytes of a file."""
     return b"".join(read_chunks(path))
 
 
@@ -135,7 +135,7 @@ def content(path: Path) -> bytes:
 @given(PAIRS, st.data())
 @example([("a", "b")], None)
 def test_what_is_written_is_what_was_chosen(pairs: Pairs, data: st.DataObject | None) -> None:
-    """In the layout that was read; if all is chosen, a line has the bytes that it had."""
+    """The layout is that of the input; if all pairs are chosen, each line keeps its bytes."""
     with TemporaryDirectory() as name:
         for corpus in corpora(Path(name), pairs):
             read = read_of(corpus)
@@ -158,7 +158,7 @@ def test_what_is_written_is_what_was_chosen(pairs: Pairs, data: st.DataObject | 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PAIRS, st.integers(1, 3))
 def test_merging_disjoint_corpora_is_a_permutation(pairs: Pairs, weight: int) -> None:
-    """With equal weights each pair is there equally often; the lines of the first one stay."""
+    """With equal weights each pair occurs equally often; the first corpus's lines come first."""
     other = [(f"{src} 1", f"{tgt} 1") for src, tgt in pairs]
     expected = Counter([*pairs, *other])
     with TemporaryDirectory() as name:
@@ -178,7 +178,7 @@ def test_merging_disjoint_corpora_is_a_permutation(pairs: Pairs, weight: int) ->
 
 
 def test_weights_repeat_and_draw() -> None:
-    """A whole number of times, and some once more, the same for a seed; with `unique` once each."""
+    """A fraction draws some pairs once more, by the seed; with `unique` each occurs once."""
     pairs = [(f"source {n}", f"target {n}") for n in range(40)]
     for weight, expected in ((0.25, {0: 30, 1: 10}), (2.5, {2: 20, 3: 20})):
         (counts,), _ = times([lambda: pairs], [weight], 7)
@@ -196,7 +196,7 @@ def test_weights_repeat_and_draw() -> None:
 
 
 def test_corpora_are_named_by_their_files() -> None:
-    """Two with a comma between; a name that tells nothing is refused."""
+    """Two files are separated by a comma; a name that does not tell the layout is refused."""
     files = PairFiles(src_key="t.en", src_lang="en", tgt_lang="de")
     assert corpus_of("a.en,b/a.de", files).paths == [Path("a.en"), Path("b/a.de")]
     assert corpus_of("a.tmx.gz", files).src_lang == "en"
@@ -209,7 +209,7 @@ def test_corpora_are_named_by_their_files() -> None:
 
 
 def test_a_memory_in_utf_16_is_cut(tmp_path: Path) -> None:
-    """Its bytes are those of its own encoding; a unit of several pairs stays or goes as a whole."""
+    """The output keeps the encoding; a unit with several pairs is kept or removed as a whole."""
     path = tmp_path / "a.tmx"
     text = tmx([("one", "eins"), ("two", "zwei"), ("three", "drei")])
     path.write_text(text.replace('"1.0"', '"1.0" encoding="utf-16"'), "utf-16")

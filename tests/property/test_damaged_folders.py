@@ -1,6 +1,6 @@
-"""A damaged model folder loads as what it was, or is refused in one sentence.
+"""A damaged model folder loads as it was, or is refused in one sentence.
 
-`DRAGOMAN_FUZZ=100000` damages that many folders in place of a few hundred.
+`DRAGOMAN_FUZZ=100000` damages that many folders instead of a few hundred.
 """
 
 import os
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def save_in_eight_bits(folder: Path) -> Path:
-    """A translator with its matrices rounded."""
+    """Save a translator with rounded matrices."""
     quantize(save_translator(folder.with_name("in fp32")), folder)
     return folder
 
@@ -43,23 +43,23 @@ SAVE: dict[str, Callable[[Path], Path]] = {
     "encoder-only": lambda folder: save_reader(folder, TaggingHead(labels=("O", "B-X", "I-X"))),
 }
 ROOM = 2**29
-"""Bytes of address space that loading a folder of some hundred kilobytes may take at most."""
+"""Maximum address space, in bytes, for loading a folder of a few hundred kilobytes."""
 
 
 class Opened(list[Path]):
-    """The files that Python opens while it listens; a hook can never be taken away again."""
+    """Records the files that Python opens while it is active; a hook can never be removed."""
 
     listening = False
 
     def __call__(self, event: str, arguments: tuple[object, ...]) -> None:
-        """Hear of what the interpreter does."""
+        """Record an event of the interpreter."""
         if self.listening and event == "open" and isinstance(arguments[0], str | os.PathLike):
             self.append(Path(arguments[0]))
 
 
 @contextmanager
 def little_memory() -> Iterator[None]:
-    """Let the operating system refuse any more memory than `ROOM`."""
+    """Let the operating system refuse more memory than `ROOM`."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
     limit = pages * resource.getpagesize() + ROOM
@@ -78,7 +78,7 @@ def loaded(path: Path) -> ModelFolder:
 
 
 def content(folder: ModelFolder) -> tuple[object, ...]:
-    """What may not change without a word: all but descriptions and defaults."""
+    """Return what must not change silently: everything except descriptions and defaults."""
     weights = sha256()
     for name, weight in folder.model.state_dict().items():
         weights.update(name.encode() + weight.numpy().tobytes())
@@ -87,12 +87,12 @@ def content(folder: ModelFolder) -> tuple[object, ...]:
 
 
 def attempt(load: Callable[[], T], case: str) -> T | str:
-    """What is loaded, or the one sentence with which it is refused."""
+    """Return the loaded content, or the one-sentence error."""
     try:
         return load()
     except InputError as error:
         sentence = str(error)
-    except BaseException as error:  # the library in Rust panics with one
+    except BaseException as error:  # the Rust library panics with a BaseException
         raise AssertionError(case) from error
     assert "\n" not in sentence, case
     return sentence
@@ -103,7 +103,7 @@ def attempt(load: Callable[[], T], case: str) -> T | str:
 def test_a_damaged_folder_is_what_it_was_or_refused(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    """No other exception, nothing read outside the folder, no memory that the files do not fill."""
+    """No other exception, no file read outside the folder, no memory beyond what the files need."""
     folder = SAVE[kind](tmp_path / "m")
     whole = content(read_folder(folder, device="cpu"))
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -131,7 +131,7 @@ def test_a_damaged_folder_is_what_it_was_or_refused(
 def test_a_damaged_tokenizer_loads_or_is_refused(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Also where no hash guards it: the folder of a run keeps the tokenizer alone."""
+    """This holds even without a hash: the folder of a run stores only the tokenizer."""
     path = save_translator(tmp_path / "m") / "tokenizer.json"
     whole = path.read_bytes()
     for case in range(CASES // len(SAVE)):

@@ -1,4 +1,4 @@
-"""Published folders damaged in any file: a model that answers, or one sentence, and no crash."""
+"""Published folders with any file damaged: a model that answers or one sentence, never a crash."""
 
 import os
 import random
@@ -27,10 +27,10 @@ from dragoman.tasks.translate.translator import Translator
 transformers = pytest.importorskip("transformers", reason="makes the folders")
 
 TRIES = int(os.environ.get("DRAGOMAN_FUZZ", "10"))
-"""Damaged folders of each kind."""
+"""Number of damaged folders of each kind."""
 ALONE = {**DECODERS, **CLASSIFIERS, **{n: TAGGERS[n] for n in TAGGERS if "Roberta" in n}}
 OLD = ("t5", "mbart", "nllb", "Llama", "GPT2", "BertForSeq", "XLM", "Camembert")
-"""Beginnings of what older folders have no tokenizer.json of."""
+"""Prefixes of the families whose older folders have no tokenizer.json."""
 
 
 def make_alone(folder: Path, name: str) -> None:
@@ -40,7 +40,7 @@ def make_alone(folder: Path, name: str) -> None:
 
 
 def make_adapters(folder: Path) -> None:
-    """Write adapters of a Llama beside it."""
+    """Write adapters of a Llama next to it."""
     peft = pytest.importorskip("peft", reason="needs peft")
     base = folder.with_name("base")
     make_alone(base, "LlamaForCausalLM")
@@ -50,13 +50,13 @@ def make_adapters(folder: Path) -> None:
 
 
 def make_marians_own(folder: Path) -> None:
-    """Write a folder as Marian does."""
+    """Write a folder in Marian's own format."""
     theirs = folder.with_name("theirs")
     own_folder(folder, their_folder(theirs), theirs)
 
 
 def make_converted(folder: Path) -> None:
-    """Write a folder of ours that was made of a Marian."""
+    """Write a folder in our format, converted from a Marian."""
     make_folder(theirs := folder.with_name("theirs"), "marian")
     take_over(theirs, folder)
 
@@ -81,7 +81,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
 
 
 def used(folder: Path, kind: str) -> None:
-    """Load a folder and let it answer a text."""
+    """Load a folder and answer a text."""
     model = dragoman.load(folder, device="cpu")
     if isinstance(model, Translator):
         options = replace(model.options, max_length_factor=0.0, max_length_constant=4)
@@ -96,12 +96,12 @@ def used(folder: Path, kind: str) -> None:
         model.classify("Ein Hund <b>")
 
 
-@pytest.mark.filterwarnings("ignore")  # of packages that write the folders
+@pytest.mark.filterwarnings("ignore")  # from packages that write the folders
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_damage_is_one_sentence(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """In any of its files, as a disk or a hand may do it; then the folder is put right again."""
+    """Any file may be damaged, by a disk or by hand; afterwards the folder is restored."""
     folder = tmp_path / "m"
     KINDS[kind](folder)
     draw = random.Random(f"{request.config.getoption('seed')} {kind}")
@@ -117,7 +117,7 @@ def test_any_damage_is_one_sentence(
         path.write_bytes(whole[path])
     for path in read:
         path.unlink()
-        os.mkfifo(path)  # nobody waits for a writer
+        os.mkfifo(path)  # a reader must not wait for a writer
         attempt(lambda: used(folder, kind), f"a pipe: {path.name}")
         path.unlink()
         path.write_bytes(whole[path])

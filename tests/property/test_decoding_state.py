@@ -1,4 +1,4 @@
-"""Decoding token by token is the full pass: cache, reordering, shared memory."""
+"""Decoding token by token equals the full pass: cache, reordering, shared memory."""
 
 import torch
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=3)
 
 
 def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
-    """The logits of every row without a cache, with the sources copied for each beam."""
+    """Compute the logits of each row without a cache, with the sources copied for each beam."""
     beams = tgt_NT.shape[0] // src_BS.shape[0]
     logits: Tensor = model(src_BS.repeat_interleave(beams, dim=0), tgt_NT)
     return logits
@@ -31,7 +31,7 @@ def test_cached_is_uncached_for_every_split(
 ) -> None:
     """Prefill and steps of any sizes give the logits of the full pass; `step` gives the last.
 
-    There each beam has a copy of the memory, which here they share.
+    In the full pass each beam has its own copy of the memory, which is shared here.
     """
     model = make_model(VARIANTS[name])
     src_BS = random_sentences(seed, lengths)
@@ -53,7 +53,7 @@ def test_cached_is_uncached_for_every_split(
 def test_select_is_recomputing(
     name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject
 ) -> None:
-    """Rows reordered, repeated and dropped with their sentences go on as if decoded anew."""
+    """Rows that are reordered, repeated or dropped continue as if decoded from scratch."""
     model = make_model(VARIANTS[name])
     src_BS = random_sentences(seed, lengths)
     tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, 2)
@@ -73,10 +73,10 @@ def test_select_is_recomputing(
 
 
 def test_growth_is_amortised() -> None:
-    """A thousand steps of one token move the store a handful of times."""
+    """A thousand steps of one token reallocate the store only a few times."""
     storage, places = GrowingStorage(), set()
     new = KeyValue(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 1, 2))
-    kept = []  # so that no address is used twice
+    kept = []  # so that no address is reused
     for _ in range(1000):
         kept.append(storage.extend(new))
         places.add(kept[-1].k_BKSd.data_ptr())
@@ -84,7 +84,7 @@ def test_growth_is_amortised() -> None:
 
 
 def test_selecting_the_same_rows_copies_nothing() -> None:
-    """A row that stays where it was keeps its memory, also when rows behind it leave."""
+    """A row that keeps its position keeps its memory, also when later rows leave."""
     storage = GrowingStorage()
     new = KeyValue(torch.randn(4, 1, 5, 2), torch.randn(4, 1, 5, 2))
     place = storage.extend(new).k_BKSd.data_ptr()

@@ -29,7 +29,7 @@ EVERY = range(len(ROWS))
 def test_without_diversity_every_group_is_the_same_beam(
     seed: int, width: int, groups: int, levels: int | None
 ) -> None:
-    """What all of them find is returned once; one group alone is a beam, bit for bit."""
+    """Duplicates between groups are returned once; a single group is a beam, bit for bit."""
     together = DiverseBeam(
         beam_size=width * groups, groups=groups, diversity=0.0, n_best=width * groups
     )
@@ -49,7 +49,7 @@ def test_without_diversity_every_group_is_the_same_beam(
 def test_the_groups_are_those_of_the_paper(  # noqa: PLR0917 -- given by name
     seed: int, vocab_size: int, groups: int, width: int, most: int, alpha: float, diversity: float
 ) -> None:
-    """A plain search in float64 that never stops early finds the same n best, for any n."""
+    """A plain search in float64 without early stopping finds the same n best, for any n."""
     table = random_table(seed, vocab_size)
     size = groups * width
     by_group = slow_beams(table, (5, EOS), most, (size, alpha), groups=groups, diversity=diversity)
@@ -70,7 +70,7 @@ def test_the_groups_are_those_of_the_paper(  # noqa: PLR0917 -- given by name
 
 
 def test_impossible_groups_are_refused() -> None:
-    """The slots must be shared equally, and a diversity cannot be a reward."""
+    """The groups must share the slots equally, and a diversity penalty cannot be negative."""
     with pytest.raises(InputError, match="beam_size is 4 with 3 groups"):
         DiverseBeam(beam_size=4, groups=3)
     with pytest.raises(InputError, match="diversity is -1"):

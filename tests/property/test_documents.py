@@ -1,6 +1,6 @@
-"""Laws of documents: what is no text comes back byte for byte, whatever the bytes.
+"""Laws of documents: everything except text comes back byte for byte, whatever the bytes.
 
-`DRAGOMAN_FUZZ=100000` mutates so many files of each format.
+`DRAGOMAN_FUZZ=100000` mutates that many files of each format.
 """
 
 import os
@@ -41,12 +41,12 @@ PIECES = [
 
 @cache
 def sample(name: str) -> bytes:
-    """A document of a kind."""
+    """Return a document of this kind."""
     return SAMPLES[name]()
 
 
 def mutated(data: bytes, draw: Random) -> bytes:
-    """The bytes with some changes: of bits, of places, of pieces that mean something."""
+    """Return the bytes with some changes: of bits, of positions, of meaningful pieces."""
     changed = bytearray(data)
     for _ in range(draw.randint(1, 6)):
         start = draw.randrange(len(changed) + 1)
@@ -61,19 +61,19 @@ def mutated(data: bytes, draw: Random) -> bytes:
 
 
 def swapped(word: str) -> str:
-    """The word with capitals for small letters, those of ASCII only."""
+    """Swap the case of the word's ASCII letters."""
     return "".join(c.swapcase() if c.isascii() else c for c in word)
 
 
 def disordered(numbers: list[int]) -> list[int]:
-    """The words in another order."""
+    """Return the words in another order."""
     return numbers[::2] + numbers[1::2]
 
 
 def looks_like_utf8(data: bytes) -> bool | None:
-    """As the reader has it that is told no encoding, or none if it refuses.
+    """Return what a reader without a given encoding decides, or None if it refuses.
 
-    Lost spaces and other words may change that.
+    Lost spaces and other words may change the decision.
     """
     try:
         decoded(data, "x")
@@ -83,9 +83,9 @@ def looks_like_utf8(data: bytes) -> bool | None:
 
 
 def was_read(data: bytes, name: str) -> bool:
-    """Assert the laws: a sentence, or the same bytes where no text changes, and only text else.
+    """Assert the laws: one sentence; or the same bytes if no text changes, else only text differs.
 
-    Where there is no other reader, the changed document can be read.
+    If there is no other reader, the changed document can be read again.
     """
     oracle = ORACLES.get(PurePath(name).suffix[1:])
     languages = (None, None) if oracle else ("en", "de")  # those of the samples
@@ -116,7 +116,7 @@ def was_read(data: bytes, name: str) -> bool:
 
 @samples
 def test_only_text_changes(name: str) -> None:
-    """In files of all formats."""
+    """Only text changes in the samples of all formats."""
     assert was_read(sample(name), name)
 
 
@@ -124,7 +124,7 @@ def test_only_text_changes(name: str) -> None:
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=int(os.environ.get("DRAGOMAN_FUZZ", "50")), deadline=None)
 def test_only_text_changes_in_mutated_files(name: str, seed: int) -> None:
-    """Or the reader says in a sentence what is wrong."""
+    """Only text changes in mutated files, or the reader says in a sentence what is wrong."""
     mutate = office.mutated if name in office.SAMPLES else mutated
     assert was_read(mutate(sample(name), Random(seed)), name) in (True, False)
 
@@ -133,13 +133,13 @@ def test_only_text_changes_in_mutated_files(name: str, seed: int) -> None:
 @given(data=st.binary(max_size=200))
 @settings(max_examples=20, deadline=None)
 def test_only_text_changes_in_any_bytes(name: str, data: bytes) -> None:
-    """Whatever they are."""
+    """Only text changes in any bytes."""
     assert was_read(data, name) in (True, False)
 
 
 @cache
 def real_files() -> list[Path]:
-    """Files of installed packages and of the system's documentation."""
+    """Return files of installed packages and of the system's documentation."""
     folders = ["/usr/share/doc", "/usr/share/i18n", "/usr/lib/python3"]
     roots = map(Path, [sysconfig.get_path("purelib"), *folders])
     found = (file for root in roots for file in root.rglob("*.*") if file.suffix in SUFFIXES)
@@ -148,7 +148,7 @@ def real_files() -> list[Path]:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_only_text_changes_in_real_files(suffix: str) -> None:
-    """Those that are there."""
+    """Only text changes in the files that this machine has."""
     files = [file for file in real_files() if file.suffix == suffix]
     if not files:
         pytest.skip(f"no *{suffix} is installed")
@@ -159,7 +159,7 @@ def test_only_text_changes_in_real_files(suffix: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in office.SAMPLES if n[2:] not in {"xlf", "tmx", "po"}])
 def test_texts_written_as_they_are_are_read_as_they_were(name: str) -> None:
-    """Also where paragraphs are written anew, all have the same texts and tags."""
+    """All texts and tags are the same, even if paragraphs are written anew."""
     document = read_document(sample(name), name)
     texts = [segment.write(segment.source) for segment in document.segments]
     again = read_document(document.written(texts.__getitem__), name)

@@ -1,4 +1,4 @@
-"""The fast step computes what the model computes, and each row by itself."""
+"""The fast step computes what the model computes, and each row independently."""
 
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -58,14 +58,14 @@ pytestmark = needs_compiler
 
 
 def frozen(model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic = "fp32") -> Any:  # noqa: ANN401 -- either plan
-    """What decodes with a model of the tests."""
+    """Freeze a model of the tests."""
     found = freeze(model, arithmetic)
     assert isinstance(found, FrozenEncoderDecoder | FrozenDecoderOnly)
     return found
 
 
 def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
-    """The last logits of every row without a cache, in the model's own precision."""
+    """Compute the last logits of each row without a cache, in the model's own precision."""
     beams = tgt_NT.shape[0] // src_BS.shape[0]
     logits: Tensor = model(src_BS.repeat_interleave(beams, dim=0), tgt_NT)
     return logits[:, -1]
@@ -77,7 +77,7 @@ def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
 def test_a_plan_is_the_model(
     name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject
 ) -> None:
-    """Every config: steps, beams in any order, dropped rows and sentences give its logits."""
+    """For every config, steps, reordered beams, dropped rows and sentences give its logits."""
     model = make_model(VARIANTS[name])
     fast = frozen(make_model(VARIANTS[name]).float())
     src_BS = random_sentences(seed, lengths)
@@ -107,7 +107,7 @@ def test_a_plan_is_the_model(
 @pytest.mark.parametrize("name", ["paper", "relative-bias", "adjacent-rotary"])
 @torch.inference_mode()
 def test_beyond_a_block_of_positions(name: str) -> None:
-    """The stores grow, and what they held stays."""
+    """The stores grow and keep their content."""
     model = make_model(VARIANTS[name])
     fast = frozen(make_model(VARIANTS[name]).float())
     src_BS = random_sentences(1, [5, 9])
@@ -124,7 +124,7 @@ def test_beyond_a_block_of_positions(name: str) -> None:
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_prompts(name: str, seed: int, length: int, beam_size: int) -> None:
-    """Prompts of one length are read once for all beams, and continued as by the model."""
+    """Prompts of one length are read once for all beams, and continued as the model does."""
     model, fast = make_decoder(DECODERS[name]), frozen(make_decoder(DECODERS[name]).float())
     prompts_BS = random_ids(seed, 3, length)
     ids_NL = prompts_BS.repeat_interleave(beam_size, dim=0)
@@ -139,7 +139,7 @@ def test_prompts(name: str, seed: int, length: int, beam_size: int) -> None:
 
 @torch.inference_mode()
 def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
-    """After the prompt is read anew each row is a sentence of its own, and beams still move."""
+    """After the prompt is read again each row is its own sentence, and beams still move."""
     model = make_decoder(DECODERS["llama"]).float()
     prompts_BS = random_ids(1, 2, 5)
     limits = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor([30, 30]), first_B=prompts_BS[:, -1])
@@ -159,7 +159,7 @@ def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
 def test_neighbours_change_no_bit(
     strategy: Greedy | Beam, precision: Arithmetic, seed: int, lengths: list[int]
 ) -> None:
-    """Ids and scores of a sentence alone are those in a batch, in whatever order."""
+    """A sentence has the same ids and scores alone and in a batch of any order."""
     fast = frozen(make_model().float(), precision)
     src_BS = random_sentences(seed, lengths)
     generator = torch.Generator().manual_seed(seed)
@@ -185,9 +185,9 @@ def test_neighbours_change_no_bit(
 def test_prompts_side_by_side_change_no_bit(
     precision: Arithmetic, seed: int, rows: int, length: int
 ) -> None:
-    """Nor does a neighbour of a prompt, where queries are turned and feed-forwards gated.
+    """Prompts do not depend on each other, with rotary queries and gated feed-forwards.
 
-    Attention in a prompt is a module's, of float32 numbers in int8 too.
+    Attention over a prompt is the module's, in float32 even for int8.
     """
     fast = frozen(make_decoder(DECODERS["llama"]).float(), precision)
     prompts_BS = random_ids(seed, rows, length)
@@ -207,7 +207,7 @@ def test_prompts_side_by_side_change_no_bit(
 @pytest.mark.parametrize("rows", [5, 64, 512])
 @torch.inference_mode()
 def test_a_row_of_a_packed_product_knows_no_other(columns: int, rows: int) -> None:
-    """Any number of rows, one among them, and any place give the same bits; a residual too."""
+    """Any number of rows, even one, at any offset gives the same bits, with a residual too."""
     product, x_MI = PackedLinear(Linear(columns, rows), precision="fp32"), torch.randn(130, columns)
     added_MO = torch.randn(130, rows)
     expected_MO, sums_MO = product(x_MI), product.plus(x_MI, added_MO)
@@ -219,7 +219,7 @@ def test_a_row_of_a_packed_product_knows_no_other(columns: int, rows: int) -> No
 
 @torch.inference_mode()
 def test_what_is_said_of_translations_is_what_products_show() -> None:
-    """Where the rows of all that are tried agree, no law of translations is skipped."""
+    """If the rows of all tried sizes agree, no law of translations is skipped."""
     agree = list[bool]()
     for columns, rows in TRIED:
         product, x_MI = (
@@ -234,7 +234,7 @@ def test_what_is_said_of_translations_is_what_products_show() -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["paper", "relative-bias", "learned", "llama"])
 def test_what_is_frozen_stays(name: str, precision: Arithmetic) -> None:
-    """Whatever becomes of the model's weights; who wants the new ones freezes again."""
+    """Later changes of the model's weights have no effect until it is frozen again."""
     decoder = name in DECODERS
     model = make_decoder(DECODERS[name]) if decoder else make_model(VARIANTS[name])
     src_BS, ids_N = random_ids(0, 3, 5), torch.tensor([4] * 3)
@@ -259,7 +259,7 @@ def test_what_is_frozen_stays(name: str, precision: Arithmetic) -> None:
 @torch.inference_mode()
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_rows_may_become_more(precision: Arithmetic) -> None:
-    """Without beams a row may be repeated, as the protocol of a state says."""
+    """Without beams a row may be repeated, as the state's protocol says."""
     model = make_decoder(DECODERS["llama"]).float()
     fast, prompts_BS = frozen(model, precision), random_ids(0, 2, 4)
     state, whole = fast.start(prompts_BS, 1), fast.start(prompts_BS.repeat_interleave(3, 0), 1)
@@ -282,23 +282,23 @@ def test_other_patterns_stay_with_the_model(pattern: Any) -> None:  # noqa: ANN4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near(Pattern):
-    """Three positions, told as a window would: nothing is hidden while they are few."""
+    """Three positions, reported as by a window: no mask while there are few keys."""
 
     is_causal = True
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """Hide what is three positions before a query or more."""
+        """Hide keys three or more positions before a query."""
         if num_queries == 1 and num_keys <= 3:
             return None
         return causal_mask(num_queries, num_keys, device).triu(num_keys - num_queries - 2)
 
 
 class Adapted(Linear):
-    """A product with something of its own."""
+    """A user's subclass of a product."""
 
 
 def test_parts_of_the_users_own_stay_with_the_model() -> None:
-    """Own patterns, subclasses and hooks are served by the model, which calls them."""
+    """Custom patterns, subclasses and hooks are served by the model, which calls them."""
     model = make_model(SMALL, torch.float32)
     assert freeze(model, "fp32") is not model
     model.decoder.layers[0].get_submodule("ffn").register_forward_hook(lambda *_: None)
@@ -313,7 +313,7 @@ def test_parts_of_the_users_own_stay_with_the_model() -> None:
 
 @torch.inference_mode()
 def test_a_source_of_nothing_but_padding() -> None:
-    """Attends to nothing, as in the model, and disturbs no other."""
+    """It attends to nothing, as in the model, and does not affect other sources."""
     model = make_model()
     src_BS = random_sentences(1, [4, 0, 7])
     ids_N = random_ids(2, 3)
@@ -323,7 +323,7 @@ def test_a_source_of_nothing_but_padding() -> None:
 
 
 def test_other_devices_and_dtypes_stay_with_the_model() -> None:
-    """A plan is for a CPU, and its weights are copies of float32 ones."""
+    """A plan is for the CPU, and its weights are copies of float32 weights."""
     for model in (make_model(SMALL, torch.float32).to("meta"), make_model(SMALL, torch.float64)):
         assert freeze(model, "fp32") is model
 
@@ -331,10 +331,10 @@ def test_other_devices_and_dtypes_stay_with_the_model() -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 @torch.inference_mode()
 def test_rows_that_were_not_selected_are_an_error(precision: Arithmetic) -> None:
-    """A step of fewer rows than the state has raises; it does not read beyond them."""
+    """A step with fewer rows than the state has raises instead of reading beyond them."""
     model = frozen(make_model(SMALL).float(), precision)
     state = model.start(random_ids(0, 3, 5), 1)
-    with pytest.raises((ValueError, RuntimeError)):  # torch raises where nothing is compiled
+    with pytest.raises((ValueError, RuntimeError)):  # torch raises if nothing is compiled
         model.step(torch.tensor([BOS, BOS]), state)
 
 

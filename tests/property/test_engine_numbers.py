@@ -1,4 +1,4 @@
-"""The numbers of the engine: 8 bits beside the module, what is not finite, rows and padding."""
+"""Numbers of the engine: 8 bits against the module, non-finite values, rows and padding."""
 
 import pytest
 import torch
@@ -23,10 +23,10 @@ pytestmark = needs_compiler
 @pytest.mark.parametrize("name", VARIANTS)
 @torch.inference_mode()
 def test_logits_are_near(name: str, precision: Arithmetic) -> None:
-    """In 8 bits they differ from the model's in float64 by their rounding, a few in a hundred.
+    """In 8 bits they differ from the model's in float64 by rounding, a few percent.
 
-    A step is 1/127 of the largest number of a row, so a product is wrong by half a hundredth of its
-    size, and some ten of them follow each other. In bfloat16, which they have, by its rounding.
+    A rounding step is 1/127 of the largest number of a row, so a product has an error of half a
+    percent of its size, and about ten of them follow each other. In bfloat16, by its rounding.
     """
     model, fast = make_model(VARIANTS[name]), frozen(make_model(VARIANTS[name]).float(), precision)
     src_BS, tgt_NT = random_sentences(3, [7, 20, 1]), random_ids(4, 6, 3)
@@ -43,7 +43,7 @@ def test_logits_are_near(name: str, precision: Arithmetic) -> None:
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 @torch.inference_mode()
 def test_what_is_not_finite_stays_so(precision: Arithmetic, value: float) -> None:
-    """A product of such a row, or by such a weight, is no number that looks like an answer."""
+    """A product with such a row or such a weight never looks like an answer."""
     x_MI = torch.randn(3, 40)
     x_MI[1, 17] = value
     dtype = DTYPES[precision]
@@ -62,7 +62,7 @@ def test_what_is_not_finite_stays_so(precision: Arithmetic, value: float) -> Non
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 @torch.inference_mode()
 def test_a_broken_weight_breaks_the_logits(precision: Arithmetic, value: float) -> None:
-    """Of whichever part of a model: its logits are not numbers, which a search rejects."""
+    """A broken weight anywhere in a model makes its logits non-finite, which a search rejects."""
     src_BS, ids_N = random_sentences(3, [7, 20]), random_ids(4, 2)
     names = [name for name, each in make_model().named_parameters() if each.dim() == 2]
     for name in names:
@@ -78,7 +78,7 @@ def test_a_broken_weight_breaks_the_logits(precision: Arithmetic, value: float) 
 
 @torch.inference_mode()
 def test_sources_move_with_the_rows_that_are_repeated() -> None:
-    """Each row still attends to the sentence that it came from, in any order and number."""
+    """Each row still attends to its original sentence, in any order and number."""
     model, fast = make_model(), frozen(make_model().float())
     src_BS = random_sentences(1, [9, 1, 4])
     state = fast.start(src_BS, 1)
@@ -95,7 +95,7 @@ def test_sources_move_with_the_rows_that_are_repeated() -> None:
 @pytest.mark.parametrize("name", VARIANTS)
 @torch.inference_mode()
 def test_padding_in_front_or_between(name: str) -> None:
-    """What is hidden may stand anywhere in a source: the plan attends to what the model does."""
+    """Hidden positions may be anywhere in a source: the plan attends as the model does."""
     model, fast = make_model(VARIANTS[name]), frozen(make_model(VARIANTS[name]).float())
     src_BS, tgt_NT = random_sentences(1, [9, 9, 9]), random_ids(2, 6, 1)
     src_BS[0, :6], src_BS[1, 3:5], src_BS[2, ::2] = PAD, PAD, PAD

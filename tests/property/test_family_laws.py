@@ -1,4 +1,4 @@
-"""Laws of the decoder alone and of the encoder alone, for every word of their configs."""
+"""Laws of decoder-only and encoder-only models, for every option of their configs."""
 
 import math
 from dataclasses import replace
@@ -33,7 +33,7 @@ WORDS: dict[str, ModelConfig] = {
 def test_padding_behind_changes_nothing(
     name: str, seed: int, length: int, data: st.DataObject
 ) -> None:
-    """Nor do tokens there, since decoding token by token is the whole pass."""
+    """Nor do the tokens there, since decoding token by token equals the whole pass."""
     model = make_decoder(CAUSAL[name])
     ids_BL = random_ids(seed, 2, length)
     cut = data.draw(st.integers(1, length - 1))
@@ -49,7 +49,7 @@ def test_padding_behind_changes_nothing(
 def test_packed_documents_do_not_see_each_other(
     name: str, seed: int, lengths: list[int], rows: int
 ) -> None:
-    """Documents in one row have the logits that each has alone: neither seen nor shifted."""
+    """Documents in one row have the same logits as alone: neither seen nor shifted."""
     model = make_decoder(DECODERS[name])
     ids_BL = random_ids(seed, rows, sum(lengths))
     with torch.no_grad():
@@ -63,7 +63,7 @@ def test_packed_documents_do_not_see_each_other(
 def test_a_text_in_a_batch_is_the_text_alone(
     name: str, seed: int, lengths: list[int], extra: int
 ) -> None:
-    """Neither padding nor the other texts of a batch change what a head says of a text."""
+    """Neither padding nor the other texts of a batch change what a head computes for a text."""
     model = make_encoder(ENCODERS[name])
     ids_BL = random_sentences(seed, lengths, max(lengths) + extra)
     with torch.no_grad():
@@ -75,7 +75,7 @@ def test_a_text_in_a_batch_is_the_text_alone(
 
 
 def test_an_encoder_of_vectors_is_the_encoder_of_their_words() -> None:
-    """`encode` takes what `embedding` would have looked up, from anywhere."""
+    """`encode` accepts the vectors that `embedding` would look up, from any source."""
     model = make_encoder(ENCODERS["mean"])
     ids_BL = random_sentences(1, [4, 7, 2])
     with torch.no_grad():
@@ -85,7 +85,7 @@ def test_an_encoder_of_vectors_is_the_encoder_of_their_words() -> None:
 
 
 def test_token_types_are_seen() -> None:
-    """A segment's embedding is added; without segments a text is of type 0."""
+    """A segment's embedding is added; without segments a text has type 0."""
     model = make_encoder(ENCODERS["bert"])
     ids_BL = random_ids(3, 2, 6)
     with torch.no_grad():
@@ -96,7 +96,7 @@ def test_token_types_are_seen() -> None:
 
 @pytest.mark.parametrize("name", WORDS)
 def test_every_weight_learns(name: str) -> None:
-    """In training, with every dropout on, each gets a finite gradient that is not zero."""
+    """In training, with all dropouts on, each weight gets a finite, nonzero gradient."""
     config = WORDS[name]
     torch.manual_seed(0)
     model = build(replace(config, dropout=0.1, attention_dropout=0.1, ffn_dropout=0.1)).train()
@@ -111,7 +111,7 @@ def test_every_weight_learns(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*VARIANTS, *(f"decoder {name}" for name in DECODERS)])
 def test_a_fresh_model_knows_nothing(name: str) -> None:
-    """Before training the loss is near ln V: within one nat for every word of a config."""
+    """Before training the loss is within one nat of ln V, for every option of a config."""
     config = WORDS[name]
     torch.manual_seed(0)
     ids_NBL = torch.randint(4, 500, (3, 8, 12))

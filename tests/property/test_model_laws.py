@@ -1,4 +1,4 @@
-"""Laws of the stacks and of the whole model, on small random ones."""
+"""Laws of the stacks and of the whole model, on small random models."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def test_without_positions_a_stack_commutes_with_permutations(
 @given(NAMES, SEEDS)
 @settings(max_examples=40)
 def test_a_source_of_padding_alone_is_harmless(name: str, seed: int) -> None:
-    """A blind sentence gives finite logits and gradients and does not touch its neighbours."""
+    """A source of padding gives finite logits and gradients and does not affect its neighbours."""
     model = make_model(VARIANTS[name]).train()
     src_BS, tgt_BT = random_ids(seed, 2, 4), random_ids(seed + 1, 2, 3)
     expected = model(src_BS[:1], tgt_BT[:1])
@@ -74,7 +74,7 @@ def test_a_source_of_padding_alone_is_harmless(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_evaluation_ignores_dropout(name: str) -> None:
-    """In evaluation mode a model with every dropout on is the model without."""
+    """In evaluation mode a model with all dropouts on equals the model without dropout."""
     noisy = replace(VARIANTS[name], dropout=0.5, attention_dropout=0.5, ffn_dropout=0.5)
     src_BS, tgt_BT = random_ids(1, 2, 5), random_ids(2, 2, 4)
     model: EncoderDecoder = make_model(noisy)

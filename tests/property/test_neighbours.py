@@ -19,7 +19,7 @@ pytestmark = needs_independent_rows
 SEEDS = st.integers(0, 2**32)
 
 
-# Sentences on both sides of the borders where kernels change, 16 and 32 among them.
+# Sentences on both sides of the lengths where kernels change, 16 and 32 among them.
 SENTENCES = st.lists(
     st.tuples(st.one_of(st.integers(1, 20), st.integers(1, 70)), SEEDS), min_size=1, max_size=6
 )
@@ -31,7 +31,7 @@ NAMES = st.sampled_from(list(MODELS))
 
 @pytest.fixture(autouse=True, params=[1, 3], ids=["1-thread", "3-threads"])
 def threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let torch use one thread or an odd number of them, and invariant products."""
+    """Let torch use one thread or an odd number of threads, and row-invariant products."""
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     with torch.inference_mode(), row_invariant_products():
@@ -40,7 +40,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def batch(sentences: list[tuple[int, int]], extra: int) -> Tensor:
-    """Make ids of these lengths and seeds, padded by `extra` columns more than needed."""
+    """Make ids of these lengths and seeds, with `extra` columns of padding beyond the need."""
     width = max(length for length, _ in sentences) + extra
     ids_BL = torch.full((len(sentences), width), PAD)
     for row, (length, seed) in zip(ids_BL, sentences, strict=True):
@@ -49,7 +49,7 @@ def batch(sentences: list[tuple[int, int]], extra: int) -> Tensor:
 
 
 def decoded(model: EncoderDecoder, src_BS: Tensor, beam_size: int, steps: int = 4) -> Tensor:
-    """Decode with tokens that depend on the sentence alone: logits `(B, steps, W, V)`."""
+    """Decode with tokens that depend only on the sentence: logits `(B, steps, W, V)`."""
     state = model.start(src_BS, beam_size)
     ids_BW = (src_BS[:, :1] + torch.arange(beam_size)) % (V - 4) + 4
     logits = []
@@ -65,7 +65,7 @@ def decoded(model: EncoderDecoder, src_BS: Tensor, beam_size: int, steps: int = 
 def test_decoding_alone_is_decoding_in_company(
     name: str, sentences: list[tuple[int, int]], extra: int, beam_size: int
 ) -> None:
-    """Any batch and any padding give the bits that the sentence has alone."""
+    """Any batch and any padding give the same bits as the sentence alone."""
     model = MODELS[name]
     together = decoded(model, batch(sentences, extra), beam_size)
     for i, sentence in enumerate(sentences):
@@ -82,7 +82,7 @@ def test_scoring_alone_is_scoring_in_company(
     extra_src: int,
     extra_tgt: int,
 ) -> None:
-    """The full pass over given targets, too."""
+    """The same holds for the full pass over given targets."""
     model = MODELS[name]
     pairs = list(zip(sources, targets, strict=False))
     src_BS = batch([src for src, _ in pairs], extra_src)

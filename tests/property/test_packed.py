@@ -16,7 +16,7 @@ packings = st.sampled_from(["stream", "documents"])
 
 
 def made(lengths: list[int]) -> DocumentDataset:
-    """Documents with these numbers of pieces, all different."""
+    """Return documents with these numbers of pieces, all different."""
     fresh = iter(range(10, 10 + sum(lengths)))
     rows = [[BOS, *(next(fresh) for _ in range(n)), EOS] for n in lengths]
     return DocumentDataset(
@@ -29,7 +29,7 @@ def made(lengths: list[int]) -> DocumentDataset:
 
 
 def predicted(batches: list[LanguageBatch]) -> Counter[int]:
-    """How often each id is a target."""
+    """Count how often each id is a target."""
     return Counter(t for b in batches for t in b.targets_BL.flatten().tolist() if t >= 0)
 
 
@@ -60,9 +60,9 @@ def test_validation_predicts_everything_once(
 def test_an_epoch_of_documents_holds_each_once(
     lengths: list[int], length: int, rows: int, seed: int
 ) -> None:
-    """Each id but bos is a target once an epoch; packed lengths fill their row, all as wide.
+    """Each id but bos is a target once an epoch; packed documents fill rows of equal width.
 
-    A lone row is as wide as its documents: there is no other shape to keep.
+    A single row is as wide as its documents: there is no other shape to match.
     """
     dataset = made(lengths)
     config = PackConfig(length=length, rows=rows, packing="documents")

@@ -50,8 +50,8 @@ PATTERNS: dict[str, tuple[AttentionPattern, ...]] = {
     "retnet": (LinearAttention(decay="retnet"), LinearAttention(decay=(0.5, 0.9))),
     "window, window, full": (SlidingWindow(size=3), SlidingWindow(size=5), Causal()),
 }
-WITHOUT_SCORES = ("linear", "retnet")  # and so without a bias of the scores
-# Those of the others that count places count them from the start of the row, padding included.
+WITHOUT_SCORES = ("linear", "retnet")  # and therefore no bias of scores
+# These count positions from the start of the row, padding included.
 COUNTING = ("longformer", "fixed")
 FREE_OF_PLACES = [name for name in PATTERNS if name not in COUNTING]
 CONFIGS = {
@@ -80,7 +80,7 @@ SEEDS = st.integers(0, 2**32)
 def test_cached_decoding_is_the_full_pass(
     name: str, seed: int, prompt: int, beam_size: int, parts: list[int]
 ) -> None:
-    """A prompt, then some tokens of each beam at a time, gives the logits of all at once."""
+    """A prompt, then a few tokens per beam at a time, gives the logits of one pass."""
     model = make_decoder(CONFIGS[name])
     ids_BL = random_ids(seed, 2, prompt + sum(parts))
     with torch.no_grad():
@@ -130,7 +130,7 @@ PADDED = DECODERS | {
 def test_prompts_padded_in_front_are_the_prompts_alone(
     name: str, seed: int, lengths: list[int], extra: int
 ) -> None:
-    """Padding before a prompt changes neither the whole pass nor decoding from it."""
+    """Padding before a prompt changes neither the full pass nor decoding from it."""
     model = make_decoder(PADDED[name])
     width = max(lengths) + extra
     rows = [random_ids(seed + i, 1, length) for i, length in enumerate(lengths)]
@@ -148,7 +148,7 @@ def test_prompts_padded_in_front_are_the_prompts_alone(
 
 @pytest.mark.parametrize("name", COUNTING)
 def test_padding_in_front_is_refused_where_places_count(name: str) -> None:
-    """A pattern that counts places from the row's start would see other tokens than alone."""
+    """A pattern that counts positions from the row's start would see other tokens than alone."""
     model = make_decoder(replace(SMALL, patterns=(Causal(), *PATTERNS[name])))
     ids_BL = random_ids(0, 2, 9)
     whole = model(ids_BL)

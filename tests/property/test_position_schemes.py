@@ -1,4 +1,4 @@
-"""Laws of the position schemes, each against a formula written anew."""
+"""Laws of the position schemes, each against an independently written formula."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ def test_alibi_falls_with_the_distance() -> None:
 def test_sinusoidal_choices_are_their_formulas(
     layout: Layout, exponent: Exponent, half: int, first: int, start: int
 ) -> None:
-    """`sin(p / 10000^(i / steps))` and its cosine, side by side or in two halves, from `first`."""
+    """`sin(p / 10000^(i / steps))` and its cosine, interleaved or in two halves, from `first`."""
     steps = half if exponent == "d/2" else half - 1
     places = np.arange(start + first, start + first + 7)[:, None]
     angles = places / 10000.0 ** (np.arange(half) / steps)
@@ -114,7 +114,7 @@ SCHEMES: dict[str, PositionScheme] = {
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_every_scheme_but_the_learned_one_goes_beyond_what_it_has_seen(name: str) -> None:
-    """A text far longer than any before runs, and its beginning is what it was."""
+    """A text longer than any before runs, and its beginning is unchanged."""
     model = make_decoder(replace(DECODER, positions=SCHEMES[name]))
     ids_BL = random_ids(0, 1, 700)
     with torch.no_grad():

@@ -15,7 +15,7 @@ EVEN = st.integers(1, 40).map(lambda half: 2 * half)
 def test_a_grown_table_is_a_table_made_long(
     d_model: int, initial: int, offset: int, length: int, later: int
 ) -> None:
-    """A length never seen before works, and growing changes no row."""
+    """A new length works, and growing changes no row."""
     positions = SinusoidalPositions(d_model, initial_length=initial)
     table = sinusoidal_table(offset + length + later, d_model)
     for end in (length, length + later, length):
@@ -27,7 +27,7 @@ def test_a_grown_table_is_a_table_made_long(
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_positions_follow_the_vectors(dtype: torch.dtype) -> None:
-    """The table is as exact as the dtype of the vectors, whatever came before."""
+    """The table is as exact as the dtype of the vectors, whatever was computed before."""
     positions = SinusoidalPositions(6)
     for before in (torch.bfloat16, torch.float64, torch.float32):
         assert positions(torch.zeros(1, 3, 6, dtype=before)).dtype == before
@@ -44,7 +44,7 @@ def test_positions_are_no_weights() -> None:
 
 
 def test_a_table_grown_without_gradients_serves_training() -> None:
-    """Inference may grow the table; training goes on with it."""
+    """Inference may grow the table, and training continues with it."""
     positions = SinusoidalPositions(6, initial_length=1)
     with torch.inference_mode():
         positions(torch.zeros(1, 9, 6))

@@ -1,4 +1,4 @@
-"""Sources and steps as one call compute what their operations compute one by one."""
+"""Sources and steps in one call compute what their operations compute one by one."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
 
 
 def with_and_without(model: EncoderDecoder) -> tuple[FrozenEncoderDecoder, FrozenEncoderDecoder]:
-    """A model frozen twice in int8; the second runs operation by operation."""
+    """Freeze a model twice in int8; the second runs operation by operation."""
     fast, slow = freeze(model, "int8"), freeze(model, "int8")
     assert isinstance(fast, FrozenEncoderDecoder)
     assert isinstance(slow, FrozenEncoderDecoder)
@@ -36,7 +36,7 @@ def with_and_without(model: EncoderDecoder) -> tuple[FrozenEncoderDecoder, Froze
 def test_a_program_has_the_bits_of_its_operations(
     name: str, seed: int, lengths: list[int], beam_size: int
 ) -> None:
-    """One call for a step gives what one call for each operation gives, beyond a block too."""
+    """One call per step gives the bits of one call per operation, beyond a block too."""
     model, src_BS = make_model(VARIANTS[name]).float(), random_sentences(seed, lengths)
     fast, slow = with_and_without(model)
     rows = len(lengths) * beam_size
@@ -57,7 +57,7 @@ def test_a_program_has_the_bits_of_its_operations(
 @pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
 @torch.inference_mode()
 def test_a_table_may_lie_in_memory_column_by_column() -> None:
-    """As weights that come from another library, transposed."""
+    """Weights from another library may be transposed in memory."""
     model, src_BS = make_model().float(), random_sentences(1, [4, 7])
     weight_VD = model.tgt_embedding.weight.detach()
     expected, _ = with_and_without(model)
@@ -72,14 +72,14 @@ class OwnNorm(LayerNorm):
     """A norm that computes something else."""
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        """Half of what it is."""
+        """Return half of the norm."""
         return 0.5 * super().forward(x_BLD)
 
 
 @pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
 @torch.inference_mode()
 def test_a_last_norm_of_the_users_own_is_kept() -> None:
-    """It is no part of a program, and is not left out."""
+    """It is not part of a program, and is not skipped."""
     config = replace(SMALL, norm_position="pre")
     model = make_model(config).float()
     model.decoder.final_norm = OwnNorm(config.d_model)
@@ -92,7 +92,7 @@ def test_a_last_norm_of_the_users_own_is_kept() -> None:
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @torch.inference_mode()
 def test_another_default_dtype_changes_nothing(precision: Arithmetic) -> None:
-    """The memory that compiled code writes to has its own type, whatever the user's is."""
+    """The memory that compiled code writes to has a fixed dtype, whatever the user's default."""
     if not can_pack(precision):
         pytest.skip(f"no {precision} here")
     model = make_model(VARIANTS["paper"]).float()

@@ -1,4 +1,4 @@
-"""Laws of putting tags back: for any tags in any text, and any links."""
+"""Laws of restoring tags: for any tags in any text, and any links."""
 
 import re
 from collections import Counter
@@ -31,7 +31,7 @@ translations = st.lists(words, max_size=20).map("".join)
 
 @st.composite
 def links(draw: st.DrawFn, source: str, text: str) -> list[Link]:
-    """Any links, some of them off the texts."""
+    """Draw links, some of them outside the texts."""
     spans = [
         st.tuples(st.integers(0, most), st.integers(0, most)).map(sorted)
         for most in (len(source) + 2, len(text) + 2)
@@ -41,21 +41,22 @@ def links(draw: st.DrawFn, source: str, text: str) -> list[Link]:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """A source, its translation and links."""
+    """Draw a source, its translation and links."""
     source, text = draw(trees), draw(translations)
     return source, text, draw(links(source.text, text))
 
 
 def raws(marked: Marked) -> list[tuple[str, str]]:
-    """The tags as they are written."""
+    """Return the source form and the kind of each tag."""
     return [(tag.raw, tag.kind) for tag in marked.tags]
 
 
 @given(cases())
 @settings(max_examples=300)
 def test_no_tag_is_lost_or_doubled_and_the_text_stays(case: Case) -> None:
-    """The same tags, nested (or `Marked` raises), pairs as they were, around the same text; none
-    cuts a word, or what is whole, whatever is linked to a part of it.
+    """The same tags, nested (or `Marked` raises) and paired as before, around the same text.
+
+    No tag cuts a word or an indivisible span, even one that is linked in part.
     """
     source, text, given_links = case
     for whole in ([], [match.span() for match in re.finditer(r"\S+", text)]):
@@ -76,7 +77,7 @@ parts = st.sampled_from([*SIGNS.split(), " "])
 @given(trees, st.lists(parts, max_size=20).map(lambda some: f".{''.join(some)}."), st.data())
 @settings(max_examples=300)
 def test_no_letter_is_cut(source: Marked, text: str, data: st.DataObject) -> None:
-    """Nor a copy taken for one that is a part of a letter, in scripts whose vowels are signs."""
+    """Nor is a part of a letter mistaken for a copy, in scripts whose vowels are signs."""
     copied = Marked((*code(data.draw(st.sampled_from("កញတនดນ👩👍か"))), *source.pieces))
     for each in (source, copied):
         made = put_back(each, text, data.draw(links(each.text, text)))
@@ -91,7 +92,7 @@ def test_no_letter_is_cut(source: Marked, text: str, data: st.DataObject) -> Non
 
 
 def pairs(marked: Marked) -> Iterator[tuple[str, str, int]]:
-    """The open tags with their close tags, and how deep they are."""
+    """Yield each open tag with its close tag and depth."""
     opened = list[str]()
     for tag in marked.tags:
         if tag.kind == "open":
@@ -101,7 +102,7 @@ def pairs(marked: Marked) -> Iterator[tuple[str, str, int]]:
 
 
 def places(marked: Marked) -> Iterator[int]:
-    """Where the tags are in the text, but at its edges."""
+    """Yield the positions of the tags in the text, except at its edges."""
     place = 0
     for piece in marked.pieces:
         if isinstance(piece, Tag) and 0 < place < len(marked.text):
@@ -117,7 +118,7 @@ forests = st.lists(
 
 
 def tidy(forest: list[Tree]) -> Iterator[str | Tag]:
-    """Words with a space between two, tags of elements at words, void tags after them."""
+    """Yield words separated by spaces, element tags at words, void tags after them."""
     for number, tree in enumerate(forest):
         if number and tree != Tag("<br>"):
             yield " "
@@ -132,7 +133,7 @@ def tidy(forest: list[Tree]) -> Iterator[str | Tag]:
 @given(forests)
 @settings(max_examples=200)
 def test_where_the_words_stay_the_tags_do(forest: list[Tree]) -> None:
-    """With each word linked to itself, and a word more at the end, each tag is where it was."""
+    """With each word linked to itself, and one more word at the end, no tag moves."""
     source = merged([*tidy(["w", *forest, "w"])])
     spans = [match.span() for match in re.finditer(r"\w+", source.text)]
     made = put_back(source, source.text + " x", [(*span, *span) for span in spans])
@@ -142,7 +143,7 @@ def test_where_the_words_stay_the_tags_do(forest: list[Tree]) -> None:
 
 @given(st.permutations("abcdefgh"), st.sets(st.sampled_from("abcdefgh")))
 def test_tags_go_with_their_words(order: list[str], bold: set[str]) -> None:
-    """Wherever a word of an element of its own goes."""
+    """An element around one word follows the word anywhere."""
     words = [Marked((Tag(f"<{w}>", "open"), w, Tag(f"</{w}>", "close"))) for w in "abcdefgh"]
     pieces = [words["abcdefgh".index(w)].pieces if w in bold else (w,) for w in "abcdefgh"]
     source = merged(piece for each in pieces for piece in (*each, " "))
@@ -159,7 +160,7 @@ def test_tags_go_with_their_words(order: list[str], bold: set[str]) -> None:
 
 @given(cases())
 def test_what_is_copied_is_that_of_the_source(case: Case) -> None:
-    """Elements that are kept have their own text, whatever the model has written."""
+    """Kept elements have their own text, whatever the model has written."""
     source, text, given_links = case
     source = merged(
         Tag(p.raw, p.kind, kept=p.kind == "open" and p.raw == "<c>", shown=p.shown)
@@ -188,7 +189,7 @@ def test_a_copy_is_what_its_element_goes_around(data: st.DataObject, kinds: list
 def test_copies_inside_other_elements_are_there_once(
     data: st.DataObject, forest: list[Tree]
 ) -> None:
-    """Where the links of the element around them lead elsewhere, they go with it."""
+    """If the links of the surrounding element lead elsewhere, the copies move with it."""
     pieces = [*tidy(["w", *forest])]
     codes = [f"k{n}" for n, piece in enumerate(pieces) if piece == "w"]
     inner = (code(f"k{n}") if piece == "w" else (piece,) for n, piece in enumerate(pieces))
@@ -200,7 +201,7 @@ def test_copies_inside_other_elements_are_there_once(
 
 
 def test_a_copy_outside_the_element_around_its_own_goes_with_a_space() -> None:
-    """The sign behind it follows the word before it."""
+    """The punctuation after the copy follows the word before it."""
     source = merged(["See ", Tag("<a>", "open"), "a dog ", *code("x"), Tag("</a>", "close")])
     spans = [(0, 3, 0, 5), (4, 5, 6, 9), (6, 9, 10, 14)]
     made = put_back(source, "Siehe ein Hund und das da x.", spans)
@@ -208,19 +209,19 @@ def test_a_copy_outside_the_element_around_its_own_goes_with_a_space() -> None:
 
 
 def code(text: str) -> tuple[str | Tag, ...]:
-    """An element that is copied."""
+    """Return a copied element."""
     return CODE, text, Tag("</code>", "close")
 
 
 @st.composite
 def copies_among_words(draw: st.DrawFn, codes: list[str]) -> str:
-    """A translation that has copied them, in any order, and has words of its own."""
+    """Draw a translation with these copies, in any order, and other words."""
     others = draw(st.lists(st.sampled_from(["rot", "auf", ",", "3.14", "你"]), max_size=8))
     return " ".join(draw(st.permutations([*codes, *others])))
 
 
 def test_a_word_that_touches_a_copy_and_is_linked_to_it_is_a_part_of_it() -> None:
-    """It is the model's own text for it; a sign or a letter without spaces around is not."""
+    """A linked word is the model's text for the copy; signs and letters without spaces are not."""
     source = Marked((*code("#"), " dogs here"))
     for text, expected in {
         "#4 Hunde": "<code>#</code> Hunde",
@@ -233,12 +234,12 @@ def test_a_word_that_touches_a_copy_and_is_linked_to_it_is_a_part_of_it() -> Non
 
 
 def kept(marked: Marked) -> list[str]:
-    """The texts that are copied."""
+    """Return the copied texts."""
     return [marked.text[start:end] for start, end in marked.kept]
 
 
 def test_a_word_is_copied_to_where_it_stands() -> None:
-    """The model has copied it: its tags go around it, also where no link says so."""
+    """If the model has copied it, its tags go around the copy, even without a link."""
     element = code("ls")
     source = Marked(("Call ", *element, " now, also: ", *element, "!"))
     made = put_back(source, "Also jetzt ls aufrufen, ls!", [])
@@ -249,21 +250,21 @@ def test_a_word_is_copied_to_where_it_stands() -> None:
 
 
 def test_a_break_takes_the_place_of_any_space() -> None:
-    """Also of one that is not to be broken, which the model may write before a number."""
+    """This includes a no-break space, which the model may write before a number."""
     source = Marked(("my dog", Tag("<tab/>", shown=" "), "1"))
     made = put_back(source, "mein Hund\xa01", [(0, 2, 0, 4), (3, 6, 5, 9), (7, 8, 10, 11)])
     assert made.written() == "mein Hund<tab/>1"
 
 
 def test_a_sign_beside_equal_signs_that_are_copied() -> None:
-    """It is not taken for one of them."""
+    """It is not mistaken for one of them."""
     source = Marked(("next$", Tag("<m>", "open", kept=True), "$$", Tag("</m>", "close")))
     made = put_back(source, "DANN$$$", [(0, 4, 0, 4), (4, 5, 4, 5), (5, 7, 5, 7)])
     assert made.written() == "DANN$<m>$$</m>"
 
 
 def test_the_time_is_linear() -> None:
-    """Four times the text takes no more than ten times as long, with as many tags as words."""
+    """Four times the text takes at most ten times as long, with as many tags as words."""
 
     def taken(count: int) -> float:
         element = Tag("<b>", "open"), "word", Tag("</b>", "close"), Tag("<br>"), " other "

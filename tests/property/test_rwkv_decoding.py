@@ -1,6 +1,6 @@
 """RWKV in a decoder: search over its state, and what it refuses.
 
-That its state is as good as a cache, `test_pattern_decoding` tests.
+`test_pattern_decoding` tests that its state equals the full pass.
 """
 
 import json
@@ -39,7 +39,7 @@ from dragoman.tasks.generate.recipe import GenerateRecipe
 
 
 def tiny() -> DecoderOnlyConfig:
-    """The config of the small generator, with RWKV's layers."""
+    """Return the config of the small generator, with RWKV layers."""
     return replace(
         make_config(make_tokenizer()),
         num_kv_heads=None,
@@ -50,7 +50,7 @@ def tiny() -> DecoderOnlyConfig:
 
 @needs_independent_rows
 def test_no_text_depends_on_its_neighbours() -> None:
-    """Prompts of all lengths, beams, sampling, a context that is read again: together as alone."""
+    """Prompts of all lengths, beams, sampling, a rolling context: the same in a batch as alone."""
     generator = make_generator(config=tiny())
     changes: list[dict[str, Any]] = [{"beam_size": 3, "temperature": 0.0}, {"context": 8}, {}]
     for change in changes:
@@ -63,13 +63,13 @@ def test_no_text_depends_on_its_neighbours() -> None:
 
 @pytest.mark.parametrize("arithmetic", ["fp32", "bf16"])
 def test_the_readable_path_serves(arithmetic: Any) -> None:  # noqa: ANN401
-    """Whatever the arithmetic."""
+    """The readable path works with any arithmetic."""
     model = make_decoder(RWKV).float()
     assert freeze(model, arithmetic) is model
 
 
 def test_a_folder_gives_the_model_back(tmp_path: Path) -> None:
-    """Weights and config, in 32 bits and with its matrices in 8."""
+    """Weights and config come back, in 32 bits and with matrices in 8 bits."""
     tokenizer = make_tokenizer()
     model = DecoderOnly(tiny()).eval()
     save_model(tmp_path / "a", model, FolderConfig(model=tiny()), tokenizers=(tokenizer, tokenizer))
@@ -84,7 +84,7 @@ def test_a_folder_gives_the_model_back(tmp_path: Path) -> None:
 
 
 def test_a_recipe_names_it(tmp_path: Path) -> None:
-    """By its kind alone, and what is kept of it becomes the value again."""
+    """The kind alone is enough, and the serialized form becomes the value again."""
     path = tmp_path / "model.toml"
     path.write_text('patterns = ["rwkv"]\npositions = "none"\n')
     config = read_settings(path).build(DecoderOnlyConfig)
@@ -93,7 +93,7 @@ def test_a_recipe_names_it(tmp_path: Path) -> None:
 
 
 def test_the_cost_is_five_vectors_and_the_matrices() -> None:
-    """Bytes of the state and FLOPs of a step are those of any length; parameters are counted."""
+    """State bytes and FLOPs of a step do not depend on the length; parameters are counted."""
     D, F, layers = RWKV.d_model, RWKV.d_ff, RWKV.num_layers
     matrices = layers * (5 * D * D + 2 * D * F)
     counted = count_parameters(RWKV)
@@ -134,13 +134,13 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("named", REFUSED)
 def test_settings_of_other_parts_are_refused(named: str) -> None:
-    """What RWKV has not is named, and so is a place where it cannot be."""
+    """Options that RWKV lacks are named, and so is a place where it cannot be used."""
     with pytest.raises(InputError, match=named):
         replace(RWKV, **REFUSED[named])
 
 
 def test_other_places_are_refused() -> None:
-    """Encoders, a decoder with cross-attention, packed batches, the inspector."""
+    """Encoders, decoders with cross-attention, packed batches and the inspector refuse it."""
     for cls, key in (
         (EncoderOnlyConfig, "patterns"),
         (EncoderDecoderConfig, "encoder_patterns"),
@@ -155,7 +155,7 @@ def test_other_places_are_refused() -> None:
 
 
 def test_what_a_layer_cannot_hide_is_refused() -> None:
-    """Padding in front, packed documents, and masks that say more than where a row ends."""
+    """It refuses padding in front, packed documents, and masks other than the end of a row."""
     model, ids_BL = make_decoder(RWKV), random_ids(0, 2, 9)
     ids_BL[0, :2] = model.pad_id
     with pytest.raises(ValueError, match="padded in front"):

@@ -8,7 +8,7 @@ from dragoman.data.tagged import Scheme, Span, detect_scheme, find_spans, to_bio
 
 @st.composite
 def sentences(draw: st.DrawFn) -> tuple[list[Span], int]:
-    """Spans that do not overlap, and the length of their sentence."""
+    """Draw spans that do not overlap, and the length of their sentence."""
     spans, place = [], 0
     for gap, length, type_ in draw(
         st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from("XY")), max_size=6)
@@ -19,7 +19,7 @@ def sentences(draw: st.DrawFn) -> tuple[list[Span], int]:
 
 
 def as_bioes(spans: list[Span], length: int) -> list[str]:
-    """The tags with their ends marked."""
+    """Return the tags with span ends marked."""
     tags = to_bio(spans, length)
     for span in spans:
         last = "S" if span.stop - span.start == 1 else "E"
@@ -28,7 +28,7 @@ def as_bioes(spans: list[Span], length: int) -> list[str]:
 
 
 def as_iob1(spans: list[Span], length: int) -> list[str]:
-    """The tags with B only where it is needed."""
+    """Return the tags with B only where it is needed."""
     tags = to_bio(spans, length)
     for before, span in zip([None, *spans], spans, strict=False):
         if before is None or (before.stop, before.type) != (span.start, span.type):
@@ -38,7 +38,7 @@ def as_iob1(spans: list[Span], length: int) -> list[str]:
 
 @given(sentences())
 def test_writing_and_reading_are_inverse(sentence: tuple[list[Span], int]) -> None:
-    """In all three schemes the spans come back, and nothing is malformed."""
+    """In all three schemes the spans come back, and no tag is malformed."""
     spans, length = sentence
     written: dict[Scheme, list[str]] = {
         "bio": to_bio(spans, length),
@@ -55,7 +55,7 @@ def test_writing_and_reading_are_inverse(sentence: tuple[list[Span], int]) -> No
 
 @given(st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y", "E-X", "S-Y"]), max_size=12))
 def test_any_tags_are_read(tags: list[str]) -> None:
-    """Spans of broken tags are ordered, do not overlap, and cover exactly the tagged words."""
+    """Spans of malformed tags are ordered, do not overlap, and cover exactly the tagged words."""
     spans, _ = find_spans(tags, "bioes")
     covered = [place for span in spans for place in range(span.start, span.stop)]
     assert covered == [place for place, tag in enumerate(tags) if tag != "O"]

@@ -1,4 +1,4 @@
-"""Searching in a list of each sentence's own: the laws that make it the same search."""
+"""Searching in a list per sentence: the laws that make it the same search."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from dragoman.tasks.held import Held
 from dragoman.tasks.translate.ids import IdTranslator, Source, Specials
 from dragoman.text.tokenizer import Frame
 
-V = 300  # lists of one to four times 64 places
+V = 300  # lists of one to four times 64 tokens
 CONFIG = replace(SMALL, src_vocab_size=V, tgt_vocab_size=V)
 MODEL = make_model(CONFIG, torch.float32)
 SPECIALS = Specials(
@@ -42,7 +42,7 @@ NAMES = st.sampled_from(list(OPTIONS))
 
 
 def shortlist(seed: int, each: int) -> Shortlist:
-    """For each source token, `each` target tokens at random."""
+    """Draw `each` target tokens for each source token."""
     rng = np.random.default_rng(seed)
     return Shortlist(
         starts_V=np.arange(V + 1) * each,
@@ -52,12 +52,12 @@ def shortlist(seed: int, each: int) -> Shortlist:
 
 
 def everything() -> Shortlist:
-    """All target tokens, always."""
+    """List all target tokens for every source."""
     return Shortlist(np.zeros(V + 1, dtype=int), np.array([], dtype=int), np.arange(V))
 
 
 def sources_of(drawn: Sequence[tuple[int, int]]) -> list[Source]:
-    """Sources of these lengths and seeds."""
+    """Return sources of these lengths and seeds."""
     return [
         Source(np.random.default_rng(seed).integers(4, V, length).tolist())
         for length, seed in drawn
@@ -65,13 +65,13 @@ def sources_of(drawn: Sequence[tuple[int, int]]) -> list[Source]:
 
 
 def translator(words: Shortlist | None, precision: Arithmetic = "fp32") -> IdTranslator:
-    """The small model with a shortlist."""
+    """Return the small model with a shortlist."""
     given = None if words is None else lambda: words
     return IdTranslator(Held.of(MODEL, precision), SPECIALS, precision, given)
 
 
 def searched(ids: IdTranslator, sources: list[Source], options: Decoding) -> list[list[Hypothesis]]:
-    """What is found."""
+    """Return what the search finds."""
     with ids.inference():
         return ids.search(sources, options)
 
@@ -79,11 +79,11 @@ def searched(ids: IdTranslator, sources: list[Source], options: Decoding) -> lis
 @given(SOURCES, NAMES)
 @settings(max_examples=25)
 def test_a_list_of_all_tokens_changes_nothing(drawn: list[tuple[int, int]], name: str) -> None:
-    """A list that leaves nothing out is the vocabulary in another order."""
+    """A list of all tokens is the vocabulary in another order."""
     options, sources = OPTIONS[name], sources_of(drawn)
     found = searched(translator(everything()), sources, options)
     wanted = searched(translator(None), sources, replace(options, shortlist=False))
-    if options.temperature == 0:  # sampling takes the first place whose sum exceeds a number
+    if options.temperature == 0:  # sampling takes the first token whose sum exceeds a number
         assert [[h.ids for h in best] for best in found] == [
             [h.ids for h in best] for best in wanted
         ]
@@ -96,7 +96,7 @@ def test_a_list_of_all_tokens_changes_nothing(drawn: list[tuple[int, int]], name
 def test_what_is_written_is_in_the_list(
     drawn: list[tuple[int, int]], name: str, seed: int, each: int
 ) -> None:
-    """Whatever the strategy and the processors are."""
+    """Every token that is written is in the list, with any strategy and processors."""
     words, sources = shortlist(seed, each), sources_of(drawn)
     for source, best in zip(
         sources, searched(translator(words), sources, OPTIONS[name]), strict=True
@@ -112,7 +112,7 @@ def test_what_is_written_is_in_the_list(
 def test_neighbours_change_no_bit(
     precision: Arithmetic, drawn: list[tuple[int, int]], name: str, seed: int
 ) -> None:
-    """Neither the lengths of their lists nor what the others leave out."""
+    """Neither the lengths of the neighbours' lists nor what they leave out change a bit."""
     if not can_pack(precision):
         pytest.skip(f"this CPU does not decode in {precision}")
     sources = sources_of([*drawn, (12, 0), (11, 1)])
@@ -124,7 +124,7 @@ def test_neighbours_change_no_bit(
 @given(SOURCES, SEEDS)
 @settings(max_examples=10)
 def test_ensembles_and_wide_beams_have_lists_too(drawn: list[tuple[int, int]], seed: int) -> None:
-    """A model that cannot leave out outputs computes them all, with the same result."""
+    """A model that cannot leave out outputs computes all of them, with the same result."""
     sources, words = sources_of(drawn), shortlist(seed, 5)
     one = translator(words)
     twice = replace(one, others=(translator(words).model,))
@@ -144,9 +144,9 @@ def test_ensembles_and_wide_beams_have_lists_too(drawn: list[tuple[int, int]], s
 def test_a_prefix_is_in_the_list(
     drawn: list[tuple[int, int]], seed: int, prefix: list[int]
 ) -> None:
-    """It may be written although no source token becomes it, or it is never written else.
+    """It can be written even if no source token lists it, or could not be written otherwise.
 
-    Such as a letter that the vocabulary lacks.
+    For example a letter that the vocabulary lacks.
     """
     sources = [Source(source.ids, tuple(prefix)) for source in sources_of(drawn)]
     for (best,) in searched(translator(shortlist(seed, 2)), sources, OPTIONS["greedy"]):
@@ -154,7 +154,7 @@ def test_a_prefix_is_in_the_list(
 
 
 def test_sentences_end_where_they_begin_with_the_token_that_ends_them() -> None:
-    """Some models read the end of a sentence first; it may still be written."""
+    """Some models read eos first; it may still be written."""
     same = replace(SPECIALS, bos_id=SPECIALS.eos_id)
     nothing = Shortlist(
         np.zeros(V + 1, dtype=int), np.array([], dtype=int), np.array([], dtype=int)
@@ -165,6 +165,6 @@ def test_sentences_end_where_they_begin_with_the_token_that_ends_them() -> None:
 
 
 def test_a_translator_without_a_shortlist_says_so() -> None:
-    """One that was made in memory has none."""
+    """A translator that was made in memory has none."""
     with pytest.raises(InputError, match="no shortlist"):
         searched(translator(None), [Source([5])], OPTIONS["greedy"])

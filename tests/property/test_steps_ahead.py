@@ -1,4 +1,4 @@
-"""Steps that compiled code takes together are those that are taken one by one, bit for bit."""
+"""Steps that compiled code takes together equal steps taken one by one, bit for bit."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -51,14 +51,14 @@ NARROW = replace(VARIANTS["two-vocabularies"], tgt_vocab_size=6, tie_embeddings=
 
 
 def frozen(name: str) -> FrozenEncoderDecoder:
-    """A model in int8, whose weights were drawn so that sentences end at different lengths."""
+    """Return an int8 model with weights drawn so that sentences end at different lengths."""
     made = freeze(make_model(VARIANTS.get(name, NARROW)).float(), "int8")
     assert isinstance(made, FrozenEncoderDecoder)
     return made
 
 
 def limits(*most: int) -> Limits:
-    """Where sentences begin and end."""
+    """Return limits with different ends."""
     return Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor(most))
 
 
@@ -68,7 +68,7 @@ def found(
     most: list[int],
     processors: Sequence[Processor],
 ) -> tuple[list[list[Hypothesis]], int]:
-    """What is found in some sentences, and in how many calls."""
+    """Return what is found for some sentences, and the number of calls."""
     calls = 0
 
     def count(_: int) -> bool:
@@ -88,7 +88,7 @@ def found(
 def test_the_same_is_found(
     name: str, strategy: Strategy, most: list[int], forbids: list[Forbid]
 ) -> None:
-    """Tokens, log-probabilities and scores, whatever ends when, and beyond the first block."""
+    """Tokens, log-probabilities and scores are the same, whatever ends when, beyond a block too."""
     model = frozen(name)
     together, _ = found(model, strategy, most, forbids)
     with pytest.MonkeyPatch.context() as patch:
@@ -99,7 +99,7 @@ def test_the_same_is_found(
 
 @pytest.mark.parametrize("width", [1, 4])
 def test_quiet_steps_are_one_call(width: int) -> None:
-    """Unless something besides `Forbid` looks at their logits."""
+    """This holds unless something other than `Forbid` reads their logits."""
     model, never = frozen("paper"), Forbid((PAD, BOS, EOS))
     _, calls = found(model, Beam(beam_size=width), [120], [never])
     assert calls < 12
@@ -108,7 +108,7 @@ def test_quiet_steps_are_one_call(width: int) -> None:
 
 
 def test_who_calls_back_waits_for_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sentence that is withdrawn while steps are taken takes no further one."""
+    """A sentence that is withdrawn while steps are taken takes no further step."""
     told = FrozenEncoderDecoder.ahead
 
     def interrupted(model: FrozenEncoderDecoder, state: BeamStore) -> Ahead | None:
@@ -120,7 +120,7 @@ def test_who_calls_back_waits_for_a_step(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_broken_position_is_named() -> None:
-    """NaN that comes in the middle of such steps."""
+    """NaN in the middle of such steps is reported."""
     model = make_model(VARIANTS["learned"]).float()
     with torch.no_grad():
         dict(model.named_parameters())["tgt_embedding.positions.weight"][7] = float("nan")
@@ -132,7 +132,7 @@ def test_a_broken_position_is_named() -> None:
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_a_base_that_grows_with_the_text_is_that_of_each_step(width: int) -> None:
-    """Angles of several positions at once would all have the base of the last."""
+    """Computing the angles of several positions at once would give all of them the last base."""
     scaling = DynamicScaling(factor=4.0, trained_length=8)
     config = replace(DECODER, positions=Rotary(scaling=scaling))
     torch.manual_seed(0)

@@ -24,7 +24,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 def assert_laws(line: str, found: Translation) -> None:
-    """Links are ordered, within both texts, trimmed, and cover all that is seen of the target."""
+    """Links are ordered, inside both texts, trimmed, and cover all visible target text."""
     links = found.text_links
     for a, b, c, d in links:
         assert line[a:b] == line[a:b].strip() != ""
@@ -39,7 +39,7 @@ def assert_laws(line: str, found: Translation) -> None:
 @given(text=texts)
 @settings(max_examples=100, deadline=None)
 def test_pieces_stand_in_their_text(tokenizer: Tokenizer, text: str) -> None:
-    """Each piece is the text at its place; together they are all that is seen."""
+    """Each piece is the text at its place; together they are all visible text."""
     ids = tokenizer.encode(text)
     spans = tokenizer.spans(text)
     assert len(spans) == len(ids)
@@ -52,7 +52,7 @@ def test_pieces_stand_in_their_text(tokenizer: Tokenizer, text: str) -> None:
 
 
 def by_prefixes(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """How many characters more each prefix has than those before it, as they are in the end."""
+    """Return how many final characters each prefix adds to those before it."""
     seen = ["".join(tokenizer.decode(ids[:n]).split()) for n in range(len(ids) + 1)]
     same = accumulate((in_common(seen[-1], each) for each in seen), max)
     return [after - before for before, after in pairwise(same)]
@@ -65,7 +65,7 @@ parts = st.sampled_from(["a cat", "\U0001f600", "\u4e2d", "e\u0301x", " ", "<"])
 @given(text=st.lists(parts, max_size=9).map("".join))
 @settings(max_examples=100, deadline=None)
 def test_a_letter_is_that_of_its_last_byte(tokenizer: Tokenizer, text: str) -> None:
-    """As by decoding every prefix."""
+    """The lengths equal those from decoding every prefix."""
     ids = tokenizer.encode(text)
     assert tokenizer.lengths(ids) == by_prefixes(tokenizer, ids)
 
@@ -73,7 +73,7 @@ def test_a_letter_is_that_of_its_last_byte(tokenizer: Tokenizer, text: str) -> N
 @tokenizers
 @pytest.mark.parametrize("char", ["\U0001f600", "\ufffd"])
 def test_bytes_are_decoded_in_linear_time(tokenizer: Tokenizer, char: str) -> None:
-    """A long line with letters that the vocabulary lacks holds nobody up."""
+    """A long line with letters that the vocabulary lacks is not slow."""
     ids, decoded = tokenizer.encode(f"a {char} " * 300), list[int]()
 
     def decode_rest(some: Sequence[int]) -> str:
@@ -88,7 +88,7 @@ def test_bytes_are_decoded_in_linear_time(tokenizer: Tokenizer, char: str) -> No
 @given(ids=st.lists(st.integers(4, 390), max_size=30))
 @settings(max_examples=100, deadline=None)
 def test_every_character_is_some_tokens(tokenizer: Tokenizer, ids: list[int]) -> None:
-    """Also of ids that no text has, with bytes that form no letter."""
+    """This holds also for ids that no text has, with bytes that do not form a letter."""
     ids = [id_ for id_ in ids if id_ < tokenizer.vocab_size]
     lengths = tokenizer.lengths(ids)
     assert len(lengths) == len(ids)
@@ -97,7 +97,7 @@ def test_every_character_is_some_tokens(tokenizer: Tokenizer, ids: list[int]) ->
 
 
 class EchoingIds(IdTranslator):
-    """Writes what it reads, and looks at each token when it writes it."""
+    """Writes what it reads, and attends to each token when it writes it."""
 
     def search(
         self,
@@ -106,17 +106,17 @@ class EchoingIds(IdTranslator):
         strategy: Strategy | None = None,  # noqa: ARG002
         withdrawn: Withdrawn | None = None,  # noqa: ARG002
     ) -> list[list[Hypothesis]]:
-        """Each source."""
+        """Return each source as its own hypothesis."""
         rest = {"score": 0.0, "log_prob": 0.0, "token_log_probs": (), "stopped": "eos"}
         return [[Hypothesis(ids=tuple(source.ids), **rest)] for source in sources]  # type: ignore[arg-type]
 
     def attention(self, src: Ids, tgt: Ids) -> Tensor:
-        """The diagonal."""
+        """Return diagonal attention."""
         return torch.eye(len(tgt) + 1, len(src) + 1)
 
 
 class Echo(Translator):
-    """Translates a line as itself."""
+    """Translates each line into itself."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         model = make_model(make_config(tokenizer))
@@ -133,7 +133,7 @@ ECHOES = {name: Echo(tokenizer) for name, tokenizer in TOKENIZERS.items()}
 def test_links_of_an_echo_are_the_same_text(
     name: str, line: str, limit: int, *, split: bool
 ) -> None:
-    """Whatever the line is, its sentences and chunks: a piece comes from where it was."""
+    """For any line, its sentences and chunks, each piece is linked to its origin."""
     options = Decoding(split_sentences=split, max_src_tokens=limit, retry=False)
     found = ECHOES[name].translate(line, options=options)
     assert_laws(line, found)
@@ -143,7 +143,7 @@ def test_links_of_an_echo_are_the_same_text(
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    """One of random weights, which writes bytes that form no letters, and is often retried."""
+    """A translator of random weights, which writes incomplete bytes and is often retried."""
     tokenizer = TOKENIZERS["bpe"]
     return Translator(make_model(make_config(tokenizer), seed=2), tokenizer, tokenizer)
 
@@ -153,7 +153,7 @@ def translator() -> Translator:
 def test_laws_hold_for_what_a_model_writes(
     translator: Translator, line: str, *, split: bool
 ) -> None:
-    """Of all the n best, retried and cut."""
+    """The laws hold for all the n best, retried and cut."""
     options = replace(DECODING, split_sentences=split, max_src_tokens=24, n_best=2, beam_size=2)
     found = translator.translate(line, options=options)
     for each in (found, *found.alternatives):
@@ -161,21 +161,21 @@ def test_laws_hold_for_what_a_model_writes(
 
 
 def test_tokens_that_are_one_letter_are_one_link() -> None:
-    """The bytes of an emoji are linked together, to the whole of it."""
+    """The bytes of an emoji share one link, to the whole emoji."""
     line = "the 😀 cat"
     links = ECHOES["bpe"].translate(line).text_links
     assert [line[a:b] for a, b, _, _ in links if "😀" in line[a:b]] == ["😀"]
 
 
 def test_a_plain_translation_computes_no_links(translator: Translator) -> None:
-    """They are computed when they are asked for, once."""
+    """Links are computed once, on request."""
     (found,) = translator.translate(random_lines(1))
     assert found.text_links == found.text_links
     assert found.alignments is found.alignments
 
 
 def test_what_all_tokens_attend_to_draws_no_links() -> None:
-    """A word that one token attends to goes before a sign that all of them do."""
+    """A word that one token attends to is preferred to a sign that all tokens attend to."""
     weights_TS = torch.tensor(
         [[0.45, 0.05, 0.5, 0.0], [0.05, 0.45, 0.5, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
     )

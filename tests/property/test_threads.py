@@ -1,4 +1,4 @@
-"""Threads share a model: none sees what another one does with it."""
+"""Threads share a model without seeing what other threads do with it."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,7 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 
 
 def interrupted(model: ModelT) -> ModelT:
-    """The model; whenever it begins to read, somebody else puts it in training."""
+    """Return the model, which is put in training mode whenever it starts to read."""
 
     def interrupt(_: nn.Module, __: object) -> None:
         model.train()
@@ -48,14 +48,14 @@ def interrupted(model: ModelT) -> ModelT:
 
 
 def inspecting(model: Model, config: ModelConfig, tokenizer: Tokenizer) -> Ask:
-    """Look at a text through the lens."""
+    """Return a function that inspects a text."""
     folder = ModelFolder(path=Path("model"), config=FolderConfig(model=config))
     folder.model, folder.tokenizers = model, (tokenizer, tokenizer)
     return lambda: inspect_folder(folder, "the cat sees", Choices()).to_dict()
 
 
 def translating(precision: Precision) -> tuple[Model, list[Ask]]:
-    """Translate, align, score, inspect."""
+    """Return functions that translate, align, score and inspect."""
     tokenizer = tiny.make_tokenizer()
     config = tiny.make_config(tokenizer)
     model = interrupted(tiny.make_model(config))
@@ -71,7 +71,7 @@ def translating(precision: Precision) -> tuple[Model, list[Ask]]:
 
 
 def generating(precision: Precision) -> tuple[Model, list[Ask]]:
-    """Generate at once and piece by piece, score, inspect."""
+    """Return functions that generate, stream, score and inspect."""
     tokenizer = tiny.make_tokenizer()
     config = tiny_generator.make_config(tokenizer)
     model = interrupted(tiny_generator.make_model(config))
@@ -85,7 +85,7 @@ def generating(precision: Precision) -> tuple[Model, list[Ask]]:
 
 
 def classifying(precision: Precision) -> tuple[Model, list[Ask]]:
-    """Classify, inspect."""
+    """Return functions that classify and inspect."""
     model = interrupted(readers.make_model(readers.CLASSIFY))
     classifier = Classifier(model, readers.TOKENIZER, readers.LABELS, precision=precision)
     look = inspecting(model, readers.make_config(readers.CLASSIFY), readers.TOKENIZER)
@@ -93,7 +93,7 @@ def classifying(precision: Precision) -> tuple[Model, list[Ask]]:
 
 
 def tagging(precision: Precision) -> tuple[Model, list[Ask]]:
-    """Tag, inspect."""
+    """Return functions that tag and inspect."""
     model = interrupted(readers.make_model(readers.TAG))
     tagger = Tagger(model, readers.TOKENIZER, readers.TAGS, precision=precision)
     look = inspecting(model, readers.make_config(readers.TAG), readers.TOKENIZER)
@@ -102,9 +102,9 @@ def tagging(precision: Precision) -> tuple[Model, list[Ask]]:
 
 @contextmanager
 def learning(model: nn.Module) -> Iterator[None]:
-    """Meanwhile another thread runs the model forward and backward in training, and validates it.
+    """Run the model forward and backward in training, and validate it, in another thread.
 
-    Gradients are computed, and no weight moves.
+    Gradients are computed, but no weight changes.
     """
     done = Event()
     ids_BL = torch.full((2, 9), 5)
@@ -128,7 +128,7 @@ def learning(model: nn.Module) -> Iterator[None]:
 
 @pytest.fixture
 def two_cores() -> Iterator[Callable[[], None]]:
-    """What lets a thread compute on two cores, however many the others have."""
+    """A function that lets its thread use two cores, whatever other threads use."""
     before = torch.get_num_threads()
     yield lambda: torch.set_num_threads(2)
     torch.set_num_threads(before)
@@ -136,7 +136,7 @@ def two_cores() -> Iterator[Callable[[], None]]:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 def test_what_is_frozen_is_shared(precision: Arithmetic, two_cores: Callable[[], None]) -> None:
-    """Eight threads translate, stream and score with it: to the bit what one alone finds."""
+    """Eight threads translate, stream and score with it: bit for bit what a single thread finds."""
     if not can_pack(precision):
         pytest.skip(f"no {precision} on this processor")
     two_cores()
@@ -162,7 +162,7 @@ def test_what_is_frozen_is_shared(precision: Arithmetic, two_cores: Callable[[],
 def test_any_number_of_lanes_gives_the_same_bits(
     precision: Arithmetic, two_cores: Callable[[], None]
 ) -> None:
-    """Batches side by side, of other sentences with each number of threads."""
+    """Batches of other sentences run side by side, with any number of threads."""
     if not can_pack(precision) or not translations_are_independent(
         "bf16" if precision == "bf16" else "fp32"
     ):
@@ -186,7 +186,7 @@ def test_any_number_of_lanes_gives_the_same_bits(
 def test_answers_are_those_of_one_thread(
     task: Callable[[Precision], tuple[Model, list[Ask]]], precision: Precision
 ) -> None:
-    """Eight threads ask at once, while a ninth trains: to the bit what one alone is answered."""
+    """Eight threads ask at once while a ninth trains: bit for bit the answers of one thread."""
     if not rows_are_independent(precision):
         pytest.skip(f"rows of {precision} products depend on those of other threads here")
     model, asks = task(precision)
