@@ -1,7 +1,7 @@
-"""A model that is a table, and two slow searches over it that one can check by eye.
+"""A model that is a table, and two slow searches over it that can be checked by eye.
 
 The logits of the next token are a function of the source and the prefix, both tuples of ids, so
-every question about search has an answer that does not depend on a network.
+the right answer of every search is known without a network.
 """
 
 import random
@@ -20,7 +20,7 @@ Table = Callable[[Ids, Ids], Sequence[float]]
 
 
 def random_table(seed: int, vocab_size: int, *, levels: int | None = None) -> Table:
-    """A table of arbitrary logits; with `levels` there are only so many, hence many equals."""
+    """Return a table of arbitrary logits; `levels` limits the distinct values, for many ties."""
 
     def logits(src: Ids, prefix: Ids) -> list[float]:
         numbers = random.Random(f"{seed}|{src}|{prefix}")
@@ -32,7 +32,7 @@ def random_table(seed: int, vocab_size: int, *, levels: int | None = None) -> Ta
 
 
 def log_probs(table: Table, src: Ids, prefix: Ids) -> list[float]:
-    """The log-softmax of an entry, in float32 as in the search."""
+    """Return the log-softmax of an entry, in float32 as in the search."""
     row: list[float] = F.log_softmax(torch.tensor([table(src, prefix)]), dim=1)[0].tolist()
     return row
 
@@ -48,7 +48,7 @@ class TableState:
     """Number of rows after each selection."""
 
     def select(self, rows_N: Tensor) -> None:
-        """Reorder, holding the caller to the protocol."""
+        """Reorder, and check that the caller follows the protocol."""
         rows = rows_N.tolist()
         groups = [row // self.beam_size for row in rows]
         assert len(rows) % self.beam_size == 0
@@ -63,14 +63,14 @@ class TableState:
 
 @dataclass
 class TableModel:
-    """The protocol's model over a table; padding of the source does not count."""
+    """The protocol's model over a table; padding of the source is ignored."""
 
     table: Table
     states: list[TableState] = field(default_factory=list)
     steps: int = 0
 
     def start(self, src_BS: Tensor, beam_size: int) -> TableState:
-        """One row for each beam of each sentence, all prefixes empty."""
+        """Start one row for each beam of each sentence, all prefixes empty."""
         sources = [tuple(token for token in row if token != PAD) for row in src_BS.tolist()]
         rows = [source for source in sources for _ in range(beam_size)]
         self.states.append(TableState(beam_size, rows, [()] * len(rows)))
@@ -104,7 +104,7 @@ class PromptState:
 
 @dataclass
 class PromptModel:
-    """The protocol's model over a table, decoder-only: the source is a prompt to go on from."""
+    """The protocol's model over a table, decoder-only: the source is a prompt to continue."""
 
     table: Table
     prompts: list[list[Ids]] = field(default_factory=list)
@@ -123,20 +123,20 @@ class PromptModel:
 
 
 def sources(*rows: Sequence[int]) -> Tensor:
-    """Padded sources (B, S)."""
+    """Return padded sources (B, S)."""
     length = max((len(row) for row in rows), default=0)
     padded = [[*row, *[PAD] * (length - len(row))] for row in rows]
     return torch.tensor(padded, dtype=torch.long).reshape(len(rows), length)
 
 
 def limits(*most: int) -> Limits:
-    """Limits with the special ids of these tables."""
+    """Return limits with the special ids of these tables."""
     return Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor(most, dtype=torch.long))
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A complete sequence: its tokens (eos among them), its log-probability and its score."""
+    """A complete sequence: its tokens (eos included), its log-probability and its score."""
 
     tokens: Ids
     log_prob: float
@@ -144,12 +144,12 @@ class Leaf:
 
 
 def penalty(length: int, alpha: float) -> float:
-    """GNMT's length penalty."""
+    """Return GNMT's length penalty."""
     return float(((5 + length) / 6) ** alpha)
 
 
 def leaves(table: Table, src: Ids, most: int, alpha: float) -> list[Leaf]:
-    """Every complete sequence of at most `most` tokens, best score first."""
+    """Return all complete sequences of at most `most` tokens, best score first."""
 
     def walk(prefix: Ids, log_prob: float) -> Iterator[Leaf]:
         for token, value in enumerate(log_probs(table, src, prefix)):
@@ -173,10 +173,10 @@ def slow_beams(
     groups: int = 1,
     diversity: float = 0.0,
 ) -> list[list[Leaf]]:
-    """Beam search in plain Python: the complete sequences of each group of slots, best first.
+    """Run beam search in plain Python; return each group's complete sequences, best first.
 
-    It runs to the end: no early stopping, no batch; a group that is complete takes no token any
-    more. Sums are rounded to float32, as the search's are, so that equals are equal here too.
+    It runs to the end: no early stopping, no batch; a complete group takes no more tokens.
+    Sums are rounded to float32, as in the search, so that ties are ties here too.
     """
     width, alpha = beam[0] // groups, beam[1]
     beams: list[list[tuple[Ids, float]]] = [[((), 0.0)] for _ in range(groups)]
@@ -204,5 +204,5 @@ def slow_beams(
 
 
 def tokens_of(hypothesis: Hypothesis) -> Ids:
-    """The generated tokens, eos among them."""
+    """Return the generated tokens, eos included."""
     return (*hypothesis.ids, EOS) if hypothesis.stopped == "eos" else hypothesis.ids

@@ -25,24 +25,24 @@ class LookingState(TableState):
     weights_NS: list[list[float]] = field(default_factory=list)
 
     def watch(self, layer: int, head: int | None) -> None:
-        """It is watched already."""
+        """Do nothing: attention is always recorded."""
 
     def attended(self) -> Tensor:
-        """The weights of the last step."""
+        """Return the weights of the last step."""
         return torch.tensor(self.weights_NS)
 
 
 class LookingModel(TableModel):
-    """A table whose attention is another one: of the source and the prefix."""
+    """A table whose attention is another table, of the source and the prefix."""
 
     def start(self, src_BS: Tensor, beam_size: int) -> TableState:
-        """Begin, with the places of the padded sources."""
+        """Start, and keep the padded source length."""
         self._places = src_BS.shape[1]
         begun = super().start(src_BS, beam_size)
         return LookingState(beam_size, begun.sources, begun.prefixes)
 
     def step(self, ids_N: Tensor, state: TableState) -> Tensor:
-        """Step, and attend."""
+        """Step, and record the attention."""
         assert isinstance(state, LookingState)
         logits_NV = super().step(ids_N, state)
         state.weights_NS = [
@@ -53,14 +53,14 @@ class LookingModel(TableModel):
 
 
 def attention(src: Ids, prefix: Ids) -> list[float]:
-    """The weights of the tokens of a source."""
+    """Return the attention weights over a source's tokens."""
     logits = torch.tensor(random_table(1, len(src))(src, prefix))
     weights: list[float] = logits.softmax(0).tolist()
     return weights
 
 
 def edges_of(*, joining: int) -> Edges:
-    """A word may go on after any token, with those from this number on."""
+    """Let a word continue after any token, by tokens from `joining` on."""
     return Edges(torch.arange(V) >= joining, torch.ones(V, dtype=torch.bool))
 
 
@@ -71,7 +71,7 @@ def found(
     beam: Beam,
     edges: Edges = APART,
 ) -> list[list[Hypothesis]]:
-    """What a search with terms finds for each source."""
+    """Return what a search with terms finds for each source."""
     constrained = Constrained(beam=beam, terms=tuple(terms), edges=edges)
     model = LookingModel(random_table(seed, V))
     n_bests = search(model, sources(*rows), constrained, limits=limits(*[8] * len(rows)))
@@ -79,13 +79,13 @@ def found(
 
 
 def begun(terms: tuple[Term, ...], width: int = 3, edges: Edges = APART) -> ConstrainedFrontier:
-    """A search of one sentence of at most eight tokens."""
+    """Start a search of one sentence of at most eight tokens."""
     constrained = Constrained(beam=Beam(beam_size=width), terms=(terms,), edges=edges)
     return constrained.begin(torch.tensor([8]), EOS)
 
 
 def said(log_probs: dict[int, float]) -> Tensor:
-    """The log-probabilities of some tokens in each of three rows; hardly any for the others."""
+    """Return these tokens' log-probabilities for three rows; other tokens are very improbable."""
     rows_NV = torch.full((3, V), -30.0)
     rows_NV[:, list(log_probs)] = torch.tensor(list(log_probs.values()))
     return rows_NV
@@ -98,7 +98,7 @@ FORMS = st.lists(st.lists(TOKENS, min_size=1, max_size=3), min_size=1, max_size=
 
 @st.composite
 def drawn_lines(draw: st.DrawFn) -> list[tuple[list[int], tuple[Term, ...]]]:
-    """Sources with their ends, and the terms of each."""
+    """Draw sources with their ends, and the terms of each."""
     lines = []
     for _ in range(draw(st.integers(1, 4))):
         ids = draw(st.lists(TOKENS, min_size=1, max_size=6))
@@ -120,7 +120,7 @@ BEAMS = st.builds(
 def test_neighbours_change_nothing(
     seed: int, lines: list[tuple[list[int], tuple[Term, ...]]], beam: Beam, joining: int
 ) -> None:
-    """A source with terms, or without, is found the same alone and beside others, to the bit."""
+    """The result is the same bits alone and next to others, with or without terms."""
     edges = edges_of(joining=joining)
     together = found(seed, [ids for ids, _ in lines], [terms for _, terms in lines], beam, edges)
     alone = [found(seed, [ids], [terms], beam, edges)[0] for ids, terms in lines]
@@ -131,7 +131,7 @@ def test_neighbours_change_nothing(
 def test_without_terms_it_is_a_beam(
     seed: int, lines: list[tuple[list[int], tuple[Term, ...]]], beam: Beam
 ) -> None:
-    """Also beside sources that have some."""
+    """This holds even next to sources that have terms."""
     rows = [ids for ids, _ in lines]
     terms = [(), *(terms for _, terms in lines[1:])]
     (plain,) = search(TableModel(random_table(seed, V)), sources(rows[0]), beam, limits=limits(8))
@@ -139,7 +139,7 @@ def test_without_terms_it_is_a_beam(
 
 
 def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> None:
-    """Fifteen nats below the best token; six nats behind it as well, and three before it."""
+    """At 15 nats below the best token only there; at 6 after it too; at 3 also before it."""
     for nats, places in ((15.0, {1}), (6.0, {1, 2}), (3.0, {0, 1, 2})):
         for place in range(3):
             frontier = begun((TERM.moved(1),))
@@ -149,7 +149,7 @@ def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> N
 
 
 def test_attention_that_has_come_to_a_term_comes_back_to_it() -> None:
-    """Six nats below the best token it is begun then, wherever the attention stands."""
+    """Afterwards it is begun at six nats below the best token, wherever the attention is."""
     frontier = begun((TERM.moved(1),))
     for place, nats, is_begun in ((0, 6.0, False), (1, 22.0, False), (0, 6.0, True)):
         frontier.look(torch.eye(3)[place].expand(3, 3))
@@ -159,7 +159,7 @@ def test_attention_that_has_come_to_a_term_comes_back_to_it() -> None:
 
 @pytest.mark.parametrize("seeing", [0, 1])
 def test_whether_attention_has_come_goes_with_a_hypothesis(seeing: int) -> None:
-    """Of two the second goes on alone, as the first row; the attention of one has come."""
+    """The surviving second hypothesis moves to the first row with its own record of attention."""
     frontier, probable = begun((TERM.moved(1),), 1), {4: -0.1, 5: -6.1, 6: -0.3, 7: -2.0, 8: -2.0}
     frontier.look(torch.eye(3)[0].expand(3, 3))
     assert frontier.advance(said(probable)).open_N.tolist() == [True, True, False]
@@ -174,7 +174,7 @@ def test_whether_attention_has_come_goes_with_a_hypothesis(seeing: int) -> None:
 
 @given(SEEDS, st.integers(6, V))
 def test_what_a_frontier_has_met_is_what_its_hypotheses_have(seed: int, joining: int) -> None:
-    """Terms of one token each, apart from each other: as whole words, and never more than once."""
+    """Separate one-token terms are counted as whole words, and at most once each."""
     edges = edges_of(joining=joining)
     terms = tuple(Term(n, n + 1, ((3 + n,),)) for n in range(3))
     frontier = begun(terms, 4, edges)
@@ -193,7 +193,7 @@ def test_what_a_frontier_has_met_is_what_its_hypotheses_have(seed: int, joining:
 
 
 def test_a_form_whose_word_goes_on_is_not_counted() -> None:
-    """Unless it goes on to another form of the term; and the term may be written again."""
+    """Unless it continues to another form of the term; and the term may be written again."""
     edges = edges_of(joining=9)
     house = Term(0, 1, ((5,), (5, 10, 11)))
     for ids, count in (
@@ -205,7 +205,7 @@ def test_a_form_whose_word_goes_on_is_not_counted() -> None:
 
 
 def test_a_hypothesis_whose_word_ends_gets_a_slot() -> None:
-    """Though the model would rather go on with the word of the term."""
+    """It gets one even if the model prefers to continue the term's word."""
 
     def table(_: Ids, prefix: Ids) -> list[float]:
         logits = [-30.0] * V
@@ -224,7 +224,7 @@ def test_a_hypothesis_whose_word_ends_gets_a_slot() -> None:
 
 
 def test_a_word_that_goes_on_takes_no_slot_from_one_that_ends() -> None:
-    """Two probable tokens go on with the word of the term; one that ends it is kept."""
+    """Two probable tokens continue the term's word; one that ends it is kept."""
     frontier = begun((TERM,), edges=edges_of(joining=9))
     frontier.advance(said({5: -1.0, 6: -1.1, 7: -1.2}))
     step = frontier.advance(said({9: -0.1, 10: -0.2, 4: -5.0}))
@@ -233,7 +233,7 @@ def test_a_word_that_goes_on_takes_no_slot_from_one_that_ends() -> None:
 
 
 def test_greedy_search_closes_what_is_behind() -> None:
-    """One that has no more of the term than a more probable one; a beam of three keeps it."""
+    """A less probable hypothesis with no more of the term is closed; a beam of three keeps it."""
     for term, log_prob, width, is_kept in (
         (-2.0, -1.2, 1, False),
         (-2.0, -1.2, 3, True),
@@ -248,7 +248,7 @@ def test_greedy_search_closes_what_is_behind() -> None:
 
 
 def test_a_slot_without_a_hypothesis_has_a_token_that_a_model_can_read() -> None:
-    """Models that compute closed slots, too, look it up; a forced prefix leaves one token."""
+    """Models that compute closed slots look it up too; a forced prefix leaves one token."""
     frontier = begun((TERM,), 5)
     only_4 = torch.full((5, V), float("-inf")).index_fill_(1, torch.tensor([4]), 0.0)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Processors alone."""
+"""Processors on their own."""
 
 import math
 
@@ -21,12 +21,12 @@ NEVER = float("-inf")
 
 
 def prefixes(length: int, *sentences: int) -> Prefixes:
-    """Rows of so many tokens, of these sentences."""
+    """Return rows of so many tokens, of these sentences."""
     return Prefixes(torch.zeros(len(sentences), length).long(), torch.tensor(sentences))
 
 
 def test_forbid_excludes_its_tokens_and_nothing_else() -> None:
-    """Those columns are minus infinity in every row; the rest is untouched."""
+    """Their columns are minus infinity in every row; the rest is unchanged."""
     logits_NV = Forbid((0, 3))(torch.ones(2, 5), prefixes(4, 0, 1))
     assert logits_NV.tolist() == [[NEVER, 1.0, 1.0, NEVER, 1.0]] * 2
 
@@ -43,7 +43,7 @@ def test_forbid_excludes_its_tokens_and_nothing_else() -> None:
 def test_a_sequence_is_forbidden_at_its_last_token(
     ids_NL: list[list[int]], forbidden: list[set[int]]
 ) -> None:
-    """Row by row: the last token of a sequence whose other tokens end the row, and no other."""
+    """Row by row: the last token of a sequence whose other tokens end the row, and no others."""
     never = ForbidSequences(((1, 2), (1, 2, 3), (4,)))
     rows = Prefixes(torch.tensor(ids_NL).long().reshape(2, -1), torch.arange(2))
     logits_NV = never(torch.ones(2, 5), rows)
@@ -90,7 +90,7 @@ def test_relative_lengths_are_linear_in_the_source() -> None:
 
 
 def test_an_ngram_is_not_begun_that_was_there() -> None:
-    """What once followed the last two tokens is excluded, in its row; shorter texts are free."""
+    """Tokens that once followed the last two are excluded in their row; shorter texts are free."""
     ids_NL = torch.tensor([[5, 1, 2, 3, 1, 2], [5, 1, 2, 3, 2, 1]])
     logits_NV = NoRepeatedNgrams(3)(torch.ones(2, 6), Prefixes(ids_NL, torch.tensor([0, 1])))
     assert logits_NV.tolist() == [[1.0, 1.0, 1.0, NEVER, 1.0, 1.0], [1.0] * 6]
@@ -99,7 +99,7 @@ def test_an_ngram_is_not_begun_that_was_there() -> None:
 
 
 def test_prompts_are_looked_up_by_sentence() -> None:
-    """Row by row, also when earlier sentences are done: the prompt counts as if it were output."""
+    """Row by row, even after earlier sentences are done: the prompt counts as if it were output."""
     prompts_BS = torch.tensor([[4, 4], [1, 2], [3, 3]])
     rows = Prefixes(torch.tensor([[1], [3]]), torch.tensor([1, 2]))
     logits_NV = RepetitionPenalty(2.0, prompts_BS)(torch.ones(2, 5), rows)
@@ -110,7 +110,7 @@ def test_prompts_are_looked_up_by_sentence() -> None:
 
 @pytest.mark.parametrize("penalty", [0.0, -1.0, math.inf, math.nan])
 def test_what_is_impossible_is_refused(penalty: float) -> None:
-    """By name."""
+    """Each error names the option."""
     with pytest.raises(InputError, match="repetition_penalty"):
         RepetitionPenalty(penalty)
     with pytest.raises(InputError, match="no_repeat_ngrams is 0"):

@@ -20,7 +20,7 @@ compiled = pytest.fixture(scope="module", params=COMPILED, autouse=True)(use_com
 def test_the_order_is_that_of_a_stable_sort(
     seed: int, vocab_size: int, k: int, levels: int
 ) -> None:
-    """Falling values, lower index first among equals, with and without chunks."""
+    """Values decrease, ties go to the lower index, with and without chunks."""
     generator = torch.Generator().manual_seed(seed)
     log_probs_NV = -torch.randint(levels, (3, vocab_size), generator=generator).float() / 7
     log_probs_NV[torch.rand(3, vocab_size, generator=generator) < 0.2] = float("-inf")
@@ -36,6 +36,6 @@ def test_the_order_is_that_of_a_stable_sort(
 
 @pytest.mark.parametrize(("k", "vocab_size"), [(5, 101), (5, 1001), (1, 101)])
 def test_a_row_of_nan_gives_indices_of_the_row(k: int, vocab_size: int) -> None:
-    """Nothing points outside the vocabulary, so that the search can go on to refuse the row."""
+    """No index is outside the vocabulary, so that the search can continue and reject the row."""
     _, tokens_Nk = top_tokens(torch.full((2, vocab_size), float("nan")), k)
     assert bool(((tokens_Nk >= 0) & (tokens_Nk < vocab_size)).all())

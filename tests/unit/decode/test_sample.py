@@ -14,20 +14,20 @@ ROW = [0.05, 0.4, 0.1, 0.25, 0.2]
 
 
 def draw(options: Sample, row: list[float], count: int) -> Counter[int]:
-    """How often each token is drawn, in many sequences of one step."""
+    """Count how often each token is drawn, in many sequences of one step."""
     frontier = options.begin(torch.full((count,), 9), EOS)
     return Counter(frontier.advance(table(row).expand(count, -1)).tokens_N.tolist())
 
 
 def kept(options: Sample, row: list[float]) -> dict[int, float]:
-    """The tokens that may be drawn, with their probabilities."""
+    """Return the tokens that may be drawn, with their probabilities."""
     weights_Nk, tokens_Nk = keep_best(table(row), options)
     pairs = zip(tokens_Nk[0].tolist(), (weights_Nk[0] / weights_Nk.sum()).tolist(), strict=True)
     return {token: weight for token, weight in pairs if weight > 0}
 
 
 def chi_square(found: Counter[int], expected: dict[int, float], count: int) -> float:
-    """Pearson's statistic; its mean is the number of tokens less 1."""
+    """Compute Pearson's statistic; its mean is the number of tokens less 1."""
     assert set(found) <= set(expected)
     return sum((found[i] - count * p) ** 2 / (count * p) for i, p in expected.items())
 
@@ -45,7 +45,7 @@ def chi_square(found: Counter[int], expected: dict[int, float], count: int) -> f
     ],
 )
 def test_tokens_are_drawn_as_often_as_they_are_probable(options: Sample) -> None:
-    """Pearson's statistic over 20,000 sequences stays under what 1 of 100,000 seeds exceeds."""
+    """Pearson's statistic over 20,000 sequences is below what 1 of 100,000 seeds exceeds."""
     expected = kept(options, ROW)
     bound = {1: 19.5, 2: 23.0, 3: 25.9, 4: 28.5}[len(expected) - 1]
     assert chi_square(draw(options, ROW, 20_000), expected, 20_000) < bound
@@ -61,7 +61,7 @@ def test_temperature_is_a_power(temperature: float) -> None:
 
 @pytest.mark.parametrize("temperature", [5e-324, 1e-310, 1e-30])
 def test_the_lowest_temperatures_are_greedy(temperature: float) -> None:
-    """However small the number is, each row's most probable token keeps a weight, and it alone."""
+    """However small the temperature, only each row's most probable token keeps a weight."""
     weights_Nk, tokens_Nk = keep_best(
         table(ROW, [0.9, 0.1, 0, 0, 0]), Sample(temperature=temperature)
     )
@@ -71,7 +71,7 @@ def test_the_lowest_temperatures_are_greedy(temperature: float) -> None:
 
 @pytest.mark.parametrize("options", [Sample(), Sample(top_k=3), Sample(top_p=0.8)])
 def test_what_may_be_drawn_is_on_the_device_of_the_model(options: Sample) -> None:
-    """Weights and tokens: "meta" is here what a GPU is elsewhere."""
+    """Weights and tokens are on its device: "meta" stands for a GPU here."""
     for kept_Nk in keep_best(torch.zeros(2, 5, device="meta"), options):
         assert kept_Nk.device.type == "meta"
 
@@ -85,7 +85,7 @@ def test_what_is_impossible_is_never_drawn() -> None:
 
 @pytest.mark.parametrize(("number", "token"), [(0.0, 1), (math.nextafter(1.0, 0.0), 3)])
 def test_the_ends_of_the_random_numbers_have_tokens(number: float, token: int) -> None:
-    """The least and the greatest number fall on tokens that have a weight, whatever its sum."""
+    """The least and the greatest number select tokens with a weight, whatever the weights' sum."""
 
     class Fixed:
         def random(self) -> float:
@@ -110,6 +110,6 @@ def test_seeds_and_numbers_differ() -> None:
 
 
 def test_numbers_belong_to_the_sequences() -> None:
-    """One for each."""
+    """Each sequence needs one number."""
     with pytest.raises(ValueError, match="2 numbers for 3 sequences"):
         Sample(numbers=(0, 1)).begin(torch.tensor([9, 9, 9]), EOS)

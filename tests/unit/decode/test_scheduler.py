@@ -1,4 +1,4 @@
-"""Packing inputs into batches, and serving the requests of several threads with them."""
+"""Packing inputs into batches, and serving requests of several threads with them."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -29,8 +29,9 @@ BROKEN = 7
 
 @given(LENGTHS, st.integers(1, 300))
 def test_batches_are_full_within_the_budget(lengths: list[int], budget: int) -> None:
-    """Each input is in one of them, the longest first, and the next never had room in the one
-    before; padded tokens fit, except for an input that is too long alone.
+    """Each input is in one batch, longest first, and never had room in the batch before.
+
+    Padded tokens fit the budget, except for a single input that is too long.
     """
     batches = schedule(lengths, budget)
     order = [index for batch in batches for index in batch]
@@ -54,7 +55,7 @@ def searched(
     beam_size: int = 2,
     withdrawn: Callable[[int], bool] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The n best of each source by a random table; NaN for what has a broken token."""
+    """Return the n best of each source by a random table; NaN for a source with a broken token."""
     known = random_table(seed, 7)
 
     def table(src: Ids, prefix: Ids) -> Sequence[float]:
@@ -67,7 +68,7 @@ def searched(
 
 
 def course(src: list[int], budget: int = 24, beam_size: int = 2) -> Search:
-    """A source is searched once."""
+    """Search a source once."""
     (found,) = yield Items(
         values=[src], costs=[len(src)], budget=budget, how=beam_size, key=beam_size
     )
@@ -75,7 +76,7 @@ def course(src: list[int], budget: int = 24, beam_size: int = 2) -> Search:
 
 
 def again(src: list[int], budget: int = 24) -> Course[list[int], list[Hypothesis], list[int]]:
-    """A source is searched, then both halves are, then nothing; the answer is what was found."""
+    """Search a source, then both halves, then nothing; return all tokens that were found."""
     found = [*(yield Items(values=[src], costs=[len(src)], budget=budget, how=2, key=2))]
     halves = [src[: len(src) // 2], src[len(src) // 2 :]]
     found += yield Items(values=halves, costs=[*map(len, halves)], budget=budget, how=2, key=2)
@@ -86,7 +87,7 @@ def again(src: list[int], budget: int = 24) -> Course[list[int], list[Hypothesis
 def scheduler_of(
     batches: list[Sources] | None = None, lanes: int = 1
 ) -> Scheduler[list[int], list[Hypothesis]]:
-    """One that searches by the table, and notes its batches."""
+    """Return a scheduler that searches by the table, and records its batches."""
 
     def run(
         beam_size: int, batch: Sources, withdrawn: Callable[[int], bool]
@@ -103,7 +104,7 @@ def scheduler_of(
 def test_a_request_alone_runs_in_the_batches_of_schedule(
     inputs: Sources, budget: int, beam_size: int
 ) -> None:
-    """And each source is searched as if alone, wherever in a batch others end before it."""
+    """Each source is searched as if alone, wherever in a batch others end before it."""
     batches: list[Sources] = []
     request = scheduler_of(batches).submit([course(src, budget, beam_size) for src in inputs])
     assert [*request.in_order()] == [searched([src], beam_size=beam_size)[0] for src in inputs]
@@ -114,7 +115,7 @@ def test_a_request_alone_runs_in_the_batches_of_schedule(
 @given(SOURCES)
 @settings(max_examples=20)
 def test_a_course_goes_on_with_what_was_found(inputs: Sources) -> None:
-    """What it asks for next is computed too, with the items of others; nothing needs no batch."""
+    """Its next items are computed too, with the items of others; no items need no batch."""
     batches: list[Sources] = []
     request = scheduler_of(batches).submit([again(src) for src in inputs])
     answers = dict(request)
@@ -125,7 +126,7 @@ def test_a_course_goes_on_with_what_was_found(inputs: Sources) -> None:
 
 
 def test_requests_take_turns() -> None:
-    """A short request is answered before a long one that was there first is through."""
+    """A short request is answered before an earlier, long one is finished."""
     batches: list[Sources] = []
     scheduler = scheduler_of(batches)
     long = scheduler.submit([course([3] * 6, budget=6) for _ in range(10)])
@@ -137,7 +138,7 @@ def test_requests_take_turns() -> None:
 
 
 def test_items_of_several_requests_share_a_batch() -> None:
-    """Where they are computed alike: not those of another beam, nor of another budget."""
+    """Only items that are computed alike share one: same beam, same budget."""
     batches: list[Sources] = []
     scheduler = scheduler_of(batches)
     first = scheduler.submit([course([3, 4]), course([5, 6], beam_size=3)])
@@ -147,7 +148,7 @@ def test_items_of_several_requests_share_a_batch() -> None:
 
 
 def test_what_is_withdrawn_takes_no_further_step() -> None:
-    """Waiting items are not computed, running rows leave the batch, and the others stay as is."""
+    """Waiting items are not computed, running rows leave the batch, the others are unchanged."""
     taken: list[Sources] = []
     scheduler = scheduler_of(taken)
     gone, stays = ([course([3, n]) for n in (3, 4)] for _ in range(2))
@@ -180,7 +181,7 @@ def test_what_is_withdrawn_takes_no_further_step() -> None:
 
 
 def test_all_withdrawn_ends_a_search_at_its_next_step() -> None:
-    """However long it would have gone on."""
+    """It ends however long it would have continued."""
     model = TableModel(random_table(1, 7))
     strategy, most = Beam(beam_size=2), limits(50, 50)
     src_BS = sources([3, 5, EOS], [6, 4, EOS])
@@ -191,7 +192,7 @@ def test_all_withdrawn_ends_a_search_at_its_next_step() -> None:
 @given(SOURCES, st.integers(0, 11))
 @settings(max_examples=30)
 def test_what_fails_harms_no_other_request(inputs: Sources, place: int) -> None:
-    """Answers that are there come before the failure; who has no item in the batch sees none."""
+    """Finished answers come before the failure; requests with no item in the batch see no error."""
     broken = [*inputs[:place], [BROKEN, 3, 4], *inputs[place:]]
     scheduler = scheduler_of()
     failing = scheduler.submit([course(src) for src in broken])
@@ -204,7 +205,7 @@ def test_what_fails_harms_no_other_request(inputs: Sources, place: int) -> None:
 
 
 def failing() -> Search:
-    """A text that cannot be answered with what was found."""
+    """A course that fails after its search."""
     yield from course([3])
     raise InputError("this text cannot be written")
 
@@ -215,7 +216,7 @@ def failing() -> Search:
 def test_a_course_or_an_item_that_fails_fails_its_request(
     bad: Callable[[], Search], said: str
 ) -> None:
-    """With what it raised, whichever thread it ran in; the others of its batch are computed."""
+    """The request raises the error, in whichever thread it occurred; other items are computed."""
     scheduler = scheduler_of()
     request, other = scheduler.submit([bad()]), scheduler.submit([course([3])])
     assert [*other] == [(0, searched([[3]])[0])]
@@ -224,14 +225,14 @@ def test_a_course_or_an_item_that_fails_fails_its_request(
 
 
 def test_a_budget_below_one_is_refused() -> None:
-    """In the words of `schedule`."""
+    """The message is that of `schedule`."""
     request = scheduler_of().submit([course([3], budget=0)])
     with pytest.raises(InputError, match="max_batch_tokens is 0"):
         next(iter(request))
 
 
 def test_a_batch_may_ask_for_another_one() -> None:
-    """A processor that translates something itself does not wait for itself."""
+    """A processor that itself translates something does not wait for itself."""
 
     def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
         return [sum(found for _, found in scheduler.submit([total(n - 1)])) + n for n in batch]
@@ -247,7 +248,7 @@ def test_a_batch_may_ask_for_another_one() -> None:
 
 
 def test_a_runner_that_loses_a_result_is_a_bug() -> None:
-    """It is an error, not a shift of all that follows."""
+    """It is an error; later results are not shifted."""
     scheduler = Scheduler[list[int], list[Hypothesis]](lambda _, batch, __: searched(batch[1:]))
     with pytest.raises(ValueError, match="shorter"):
         next(iter(scheduler.submit([course([3]), course([4])])))

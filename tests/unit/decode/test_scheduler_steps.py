@@ -1,4 +1,4 @@
-"""Between the steps of a long batch: what shorter items of others get, and what it keeps."""
+"""Between the steps of a long batch: shorter items of others are computed, within limits."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -15,16 +15,16 @@ from dragoman.decode import Course, Items, Scheduler, scheduler
 
 
 def one(name: str, cost: int) -> Course[str, str, str]:
-    """A text whose item is alone in its batch."""
+    """Ask for an item that is alone in its batch."""
     (found,) = yield Items(values=[name], costs=[cost], budget=10**6, how=name, key=name)
     return found
 
 
 def long_batch(each_step: Callable[[], bool], lanes: Callable[[], int]) -> Scheduler[str, str]:
-    """Computes "long" by steps until one says that it is the last, and all else at once."""
+    """Compute "long" in steps until a step says that it is the last; anything else at once."""
 
     def run(name: str, batch: list[str], withdrawn: Callable[[int], bool]) -> list[str]:
-        for _ in range(10_000 if name == "long" else 0):  # which is ten seconds
+        for _ in range(10_000 if name == "long" else 0):  # ten seconds
             if each_step():
                 break
             withdrawn(0)
@@ -34,7 +34,7 @@ def long_batch(each_step: Callable[[], bool], lanes: Callable[[], int]) -> Sched
 
 
 def test_a_short_item_does_not_wait_for_a_long_batch() -> None:
-    """It is answered between two steps, though one lane is all there is."""
+    """It is answered between two steps, even with a single lane."""
     begun, answered, order = Event(), Event(), list[str]()
 
     def last() -> bool:
@@ -56,10 +56,10 @@ def test_a_short_item_does_not_wait_for_a_long_batch() -> None:
 
 
 def test_a_short_item_does_not_wait_for_a_batch_of_another_request() -> None:
-    """Whose items are no longer than it is, but many; one request among many has no such batch."""
+    """The other's items are as short, but many; a request of a single item is not interrupted."""
 
     def seen(requests: list[int]) -> list[str]:
-        """What is computed first of a batch of these requests' items, and a short one."""
+        """Return the order in which a batch of these requests and a short item are computed."""
         order, asked = list[str](), iter([False] * 50 + [True])
 
         def run(name: str, batch: list[str], withdrawn: Callable[[int], bool]) -> list[str]:
@@ -89,7 +89,7 @@ def test_a_short_item_does_not_wait_for_a_batch_of_another_request() -> None:
 
 
 def test_other_items_wait_for_the_end_of_a_batch() -> None:
-    """Those of its own request, and of requests that are not much shorter as a whole."""
+    """Items of its own request wait, and those of requests that are not much shorter in total."""
     seen = list[str]()
     steps = iter([False] * 50 + [True])
 
@@ -112,7 +112,7 @@ def test_other_items_wait_for_the_end_of_a_batch() -> None:
 
 
 def test_a_long_batch_keeps_half_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a second for others it computes a second's worth of its own steps."""
+    """After a second for others it computes a second of its own steps."""
     now, log = 0.0, list[str]()
 
     def run(name: str, batch: list[str], withdrawn: Callable[[int], bool]) -> list[str]:
@@ -133,7 +133,7 @@ def test_a_long_batch_keeps_half_of_the_time(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_lone_item_has_all_threads_until_another_waits() -> None:
-    """Then it goes on with its share, and the other runs beside it."""
+    """Then it continues with its share, and the other runs next to it."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     threads, begun, answered = list[int](), Event(), Event()
@@ -166,7 +166,7 @@ def test_a_lone_item_has_all_threads_until_another_waits() -> None:
 def test_what_is_computed_between_steps_changes_no_answer(
     requests: list[Sources], seed: int, lanes: int
 ) -> None:
-    """Wherever anything is computed between any steps, all find what they find alone."""
+    """Whatever is computed between the steps, each request finds what it finds alone."""
     draw = Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scheduler, "PATIENCE", 0)

@@ -1,4 +1,4 @@
-"""A scheduler and its threads: interrupts, forks, other schedulers, and what is kept alive."""
+"""A scheduler and its threads: interrupts, forks, other schedulers, and object lifetimes."""
 
 import gc
 import os
@@ -36,7 +36,7 @@ from dragoman.decode import Course, Items, Scheduler
 def test_threads_that_submit_and_withdraw_at_random_change_no_answer(
     requests: list[Sources], seed: int, lanes: int
 ) -> None:
-    """Each thread takes some answers of each of its requests, and gives up the rest."""
+    """Each thread takes some answers of each of its requests, and withdraws the rest."""
     scheduler, wrong = scheduler_of(lanes=lanes), list[object]()
 
     def caller(number: int) -> None:
@@ -60,14 +60,14 @@ def test_threads_that_submit_and_withdraw_at_random_change_no_answer(
         thread.join(60)
     assert not wrong
     assert not any(thread.is_alive() for thread in threads)
-    request = scheduler.submit([course([3, 4])])  # and nothing is left of what was given up
+    request = scheduler.submit([course([3, 4])])  # nothing is left of what was withdrawn
     assert [*request] == [(0, searched([[3, 4]])[0])]
 
 
 @given(SOURCES, st.integers(1, 60), st.integers(2, 4))
 @settings(max_examples=30, deadline=None)
 def test_batches_side_by_side_change_no_answer(inputs: Sources, budget: int, lanes: int) -> None:
-    """One caller's texts are shared by the lanes, and together cost no more than the budget."""
+    """The lanes share one caller's texts, and together do not exceed the budget."""
     batches: list[Sources] = []
     request = scheduler_of(batches, lanes).submit([course(src, budget) for src in inputs])
     assert [*request.in_order()] == [searched([src])[0] for src in inputs]
@@ -77,14 +77,14 @@ def test_batches_side_by_side_change_no_answer(inputs: Sources, budget: int, lan
 
 
 def one(number: int, budget: int = 1, key: int | None = None) -> Course[int, int, int]:
-    """What is computed of a number, in a batch of its own or with those of the same key."""
+    """Ask for a number, in a batch of its own or with those of the same key."""
     key = number if key is None else key
     (found,) = yield Items(values=[number], costs=[1], budget=budget, key=key)
     return found
 
 
 def meeting(lanes: int, texts: int) -> tuple[list[int], list[str]]:
-    """Ask for single items whose batches wait for each other; their threads' numbers and names."""
+    """Run single items whose batches wait for each other; return their thread counts and names."""
     together, seen = Barrier(lanes), list[tuple[int, str]]()
 
     def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
@@ -98,7 +98,7 @@ def meeting(lanes: int, texts: int) -> tuple[list[int], list[str]]:
 
 
 def test_as_many_batches_run_at_a_time_as_there_are_lanes() -> None:
-    """Each on one thread, in threads that end; who waits takes part."""
+    """Each runs on one thread, in threads that end; the waiting caller takes part."""
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
@@ -115,7 +115,7 @@ def test_as_many_batches_run_at_a_time_as_there_are_lanes() -> None:
 
 
 def test_one_thread_answers_where_no_other_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit of a container, or at the end of the interpreter."""
+    """This happens at a container's thread limit or at interpreter shutdown."""
 
     def start(_thread: Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -127,7 +127,7 @@ def test_one_thread_answers_where_no_other_can_be_started(monkeypatch: pytest.Mo
 
 
 def test_ctrl_c_leaves_no_lane_behind() -> None:
-    """Who waits is interrupted; the batch beside it ends, and the next request has all lanes."""
+    """The waiting caller is interrupted; the batch next to it ends; later all lanes are free."""
     begun, go_on, main = Event(), Event(), current_thread()
 
     def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
@@ -146,8 +146,9 @@ def test_ctrl_c_leaves_no_lane_behind() -> None:
 
 
 def interrupt_after(events: int) -> Callable[[FrameType, str, object], None]:
-    """A profiler that raises KeyboardInterrupt where the interpreter may: as a function begins that
-    `_run_batch` calls, or after one of C.
+    """Return a profiler that raises KeyboardInterrupt where the interpreter may.
+
+    That is at the start of each function that `_run_batch` calls, or after a C function.
     """
     left = count(events, -1)
 
@@ -184,7 +185,7 @@ def test_ctrl_c_at_any_place_of_a_batch_stops_no_other_thread() -> None:
 
 
 def test_an_interrupted_batch_is_computed_for_the_others() -> None:
-    """Ctrl-C belongs to the thread that it came in."""
+    """Ctrl-C affects only the thread that receives it."""
     interrupts = [KeyboardInterrupt]
 
     def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
@@ -200,7 +201,7 @@ def test_an_interrupted_batch_is_computed_for_the_others() -> None:
 
 
 def test_what_is_interrupted_between_batches_harms_no_other_thread() -> None:
-    """A course that is interrupted belongs to the thread that goes on with it."""
+    """An interrupted course affects only the thread that continues it."""
 
     def interrupted() -> Search:
         yield from course([3])
@@ -214,7 +215,7 @@ def test_what_is_interrupted_between_batches_harms_no_other_thread() -> None:
 
 
 def test_a_request_that_nobody_has_any_more_is_withdrawn() -> None:
-    """Its items are not computed for those that come later."""
+    """Its items are not computed for later requests."""
     batches: list[Sources] = []
     scheduler = scheduler_of(batches)
     scheduler.submit([course([3, 3])])
@@ -224,7 +225,7 @@ def test_a_request_that_nobody_has_any_more_is_withdrawn() -> None:
 
 
 def test_two_schedulers_may_ask_each_other() -> None:
-    """Each from a batch of its own, in two threads at once."""
+    """Each does so from one of its batches, in two threads at the same time."""
     both, schedulers = Barrier(2), list[Scheduler[int, int]]()
 
     def asking(other: int) -> Callable[[Any, list[int], object], list[int]]:
@@ -243,7 +244,7 @@ def test_two_schedulers_may_ask_each_other() -> None:
 
 
 def test_its_owner_is_not_kept_alive_and_can_be_copied() -> None:
-    """A model is let go of when the object that has it is."""
+    """A model is freed with the object that owns it."""
 
     class Owner:
         def __init__(self) -> None:
@@ -264,7 +265,7 @@ def test_its_owner_is_not_kept_alive_and_can_be_copied() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
-    """A batch that a thread of the parent computes is none of the child's."""
+    """A batch that a thread of the parent computes is not the child's."""
     begun, ends = Event(), Event()
 
     def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:

@@ -12,7 +12,7 @@ from dragoman.errors import InputError
 
 @pytest.mark.parametrize("alpha", [30.0, 500.0, 1e300])
 def test_a_length_penalty_has_a_bound(alpha: float) -> None:
-    """Beyond the largest float32 it stays there: it never falls, and scores stay below 0."""
+    """It stops at the largest float32: it never falls, and scores stay below 0."""
     penalties = torch.tensor([length_penalty(n, alpha) for n in range(301)])
     assert bool((penalties.diff() >= 0).all())
     assert penalties[-1].item() == torch.finfo(torch.float32).max
@@ -20,7 +20,7 @@ def test_a_length_penalty_has_a_bound(alpha: float) -> None:
 
 
 def test_scores_of_pairs_are_the_logits_log_softmax_at_the_target() -> None:
-    """Token by token; padding counts nothing, whatever the logits there are."""
+    """The scores are per token; padding adds nothing, whatever the logits there are."""
     logits_BTV = torch.tensor(
         [[[0.0, 0.0, 2.0], [1.0, 0.0, 0.0]], [[0.0, 5.0, 0.0], [9.0, 9.0, 9.0]]]
     )

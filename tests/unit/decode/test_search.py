@@ -1,4 +1,4 @@
-"""The loop, on models that are tables."""
+"""The search loop, with tables as models."""
 
 import math
 from collections.abc import Sequence
@@ -37,14 +37,14 @@ STRATEGIES: list[Strategy] = [
 
 
 def copying(src: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:
-    """Logits of a model that copies its source, eos included, and is nearly sure of it."""
+    """Return logits that copy the source, eos included, with near certainty."""
     wanted = src[len(prefix)] if len(prefix) < len(src) else EOS
     return [20.0 if token == wanted else 0.0 for token in range(8)]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_sentences_of_different_lengths_end_when_they_end(strategy: Strategy) -> None:
-    """Each gets its own copy back, in order; a long one too, and nothing from nothing."""
+    """Each gets its own copy back, in order; a long one too, and an empty one stays empty."""
     copies = [[3, 4], [], [5, 6, 7, 3], [3 + i % 5 for i in range(150)]]
     rows = [*([*copy, EOS] for copy in copies), []]
     model = TableModel(copying)
@@ -57,7 +57,7 @@ def test_sentences_of_different_lengths_end_when_they_end(strategy: Strategy) ->
 def test_decided_sentences_leave_the_batch() -> None:
     """The model computes fewer rows once a sentence has ended, and none after the last.
 
-    A nearly sure one is not asked again after its hypothesis, though slots of a beam are open.
+    A nearly certain sentence is not continued after its hypothesis, even with open beam slots.
     """
     for strategy in (Greedy(), Beam(beam_size=4)):
         model, width = TableModel(copying), strategy.beam_size
@@ -75,7 +75,7 @@ def test_no_sentence_no_result(strategy: Strategy) -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_broken_weights_are_named(strategy: Strategy, value: float) -> None:
-    """One NaN or infinite logit of one sentence, at any step, is an error instead of a result."""
+    """One NaN or infinite logit of one sentence, at any step, is an error, not a result."""
 
     def table(src: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:
         logits = list(copying(src, prefix))
@@ -90,7 +90,7 @@ def test_broken_weights_are_named(strategy: Strategy, value: float) -> None:
 
 
 def test_what_follows_a_complete_hypothesis_is_not_looked_at() -> None:
-    """NaN after eos, in a row that is closed while others go on, is no error."""
+    """NaN after eos, in a closed row while others continue, is not an error."""
 
     def table(_: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:
         return [math.nan if EOS in prefix else -0.1 * abs(token - EOS) for token in range(8)]
@@ -102,7 +102,7 @@ def test_what_follows_a_complete_hypothesis_is_not_looked_at() -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_vocabulary_that_is_forbidden_whole_is_named(strategy: Strategy) -> None:
-    """The error speaks of the processors and does not blame the weights."""
+    """The error names the processors and does not blame the weights."""
     with pytest.raises(InputError, match="No token is left"):
         search(
             TableModel(copying),
@@ -114,7 +114,7 @@ def test_a_vocabulary_that_is_forbidden_whole_is_named(strategy: Strategy) -> No
 
 
 def test_the_generator_tells_of_every_step() -> None:
-    """Prefixes grow by a token a step, and a sentence is reported when it is decided."""
+    """Prefixes grow by one token per step, and a sentence is reported when it is decided."""
     steps = list(
         search_steps(
             TableModel(copying), sources([3, EOS], [4, 5, EOS]), Greedy(), limits=limits(9, 9)
@@ -128,7 +128,7 @@ def test_the_generator_tells_of_every_step() -> None:
 
 
 def test_the_generator_leaves_gradients_to_its_caller() -> None:
-    """Between two steps the caller's code runs in its own mode, not in the search's."""
+    """Between two steps the caller's code runs in its own gradient mode, not the search's."""
     steps = search_steps(TableModel(copying), sources([3, 4, EOS]), Greedy(), limits=limits(9))
     next(steps)
     assert not torch.is_inference_mode_enabled()
@@ -136,7 +136,7 @@ def test_the_generator_leaves_gradients_to_its_caller() -> None:
 
 
 def test_bfloat16_logits_are_summed_in_float32() -> None:
-    """The log-probabilities of low-precision logits are those of the same numbers in float32."""
+    """Log-probabilities of low-precision logits are those of the same numbers in float32."""
 
     class Low(TableModel):
         def step(self, ids_N: torch.Tensor, state: TableState) -> torch.Tensor:
@@ -153,7 +153,7 @@ def test_bfloat16_logits_are_summed_in_float32() -> None:
 
 @pytest.mark.parametrize("most", [[9], [9, 9, 9], [9, 0]])
 def test_limits_that_do_not_fit_are_a_bug_of_the_caller(most: list[int]) -> None:
-    """One limit of at least 1 for each sentence."""
+    """There must be one limit of at least 1 for each sentence."""
     bad = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor(most))
     with pytest.raises(ValueError, match=r"length limits|maximum length"):
         search(TableModel(copying), sources([3, EOS], [EOS]), Greedy(), limits=bad)
@@ -161,9 +161,9 @@ def test_limits_that_do_not_fit_are_a_bug_of_the_caller(most: list[int]) -> None
 
 @pytest.mark.parametrize(("ends", "best"), [((EOS, 3), ()), ((), (3,))])
 def test_a_beam_counts_each_way_to_end(ends: Ids, best: Ids) -> None:
-    """Two tokens that end a text are two hypotheses, as transformers has it, and fill a beam of 2.
+    """Two tokens that end a text are two hypotheses, as in transformers, and fill a beam of 2.
 
-    Where the second is text, the beam goes on with it, to a text that scores more.
+    If the second is text, the beam continues with it, to a text with a higher score.
     """
     first = [0.0, 0.0, 0.4, 0.35, 0.25]
     later = [0.0, 0.0, 0.98, 0.01, 0.01]

@@ -14,12 +14,12 @@ EOS = 2
 
 
 def table(*rows: list[float]) -> Tensor:
-    """Log-probabilities from probabilities."""
+    """Return log-probabilities of these probabilities."""
     return torch.tensor(rows).log()
 
 
 def test_the_bound_is_that_of_the_sentences_own_limit() -> None:
-    """With alpha 1 the same prefix can still win within 9 tokens, not within 2."""
+    """With alpha 1 the same prefix can still win within 9 tokens, but not within 2."""
     frontier = Beam(beam_size=2, length_penalty=1.0).begin(torch.tensor([9, 2]), EOS)
     row = [0.1, 0.3, 0.5, 0.1]
     advance = frontier.advance(table(row, row, row, row))
@@ -28,7 +28,7 @@ def test_the_bound_is_that_of_the_sentences_own_limit() -> None:
 
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(beam_size=2), Sample()], ids=str)
 def test_a_limit_takes_no_memory(strategy: Strategy) -> None:
-    """However far away it is: nothing is made ready for lengths that no text reaches."""
+    """Nothing is allocated for lengths that no text reaches."""
     tracemalloc.start()
     try:
         frontier = strategy.begin(torch.tensor([10**7]), EOS)
@@ -41,6 +41,6 @@ def test_a_limit_takes_no_memory(strategy: Strategy) -> None:
 
 
 def test_a_beam_gives_no_more_than_it_holds() -> None:
-    """The error is the user's and names the option."""
+    """The error is for the user and names the option."""
     with pytest.raises(InputError, match="n_best"):
         Beam(beam_size=2, n_best=3)
