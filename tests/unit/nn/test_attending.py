@@ -11,7 +11,7 @@ from dragoman.nn import KeyValue
 @needs_compiler
 @torch.inference_mode()
 def test_a_source_longer_than_a_stack() -> None:
-    """The scores of a row, 12 MB here, are on the heap; equal values have themselves as mean."""
+    """The scores of a row, 12 MB here, are on the heap; the mean of equal values is that value."""
     length = 3_000_000
     sources = Sources(Heads(1, 1, 1, None), torch.ones(1, length, dtype=torch.bool))
     sources.rows_at(torch.zeros(2, dtype=torch.int32))
@@ -26,7 +26,7 @@ def test_a_source_longer_than_a_stack() -> None:
 @pytest.mark.parametrize(("dim", "kv_heads"), [(64, 2), (21, 1), (80, 2)])
 @torch.inference_mode()
 def test_rows_that_read_a_source_together_are_those_of_each_alone(dim: int, kv_heads: int) -> None:
-    """One to nine neighbours of the same sentence, from any row on: the same bits."""
+    """One to nine rows of the same sentence, from any first row: the same bits."""
     torch.manual_seed(0)
     heads = Heads(2, kv_heads, dim, None)
     mask_PS = torch.arange(19) < torch.tensor([[19], [1], [16], [0], [7]])

@@ -1,4 +1,4 @@
-"""What a multi-head attention does beside its formula."""
+"""Multi-head attention apart from its formula."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from dragoman.nn import LayerConfig, LinearAttention, MultiHeadAttention, Patter
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=repr)
 def test_a_mask_may_say_the_same_of_all_keys(pattern: Pattern) -> None:
-    """It broadcasts to `(B, H, T, S)` from any of its axes, in every pattern's fast path."""
+    """It broadcasts to `(B, H, T, S)` over any of its axes, in every pattern's fast path."""
     torch.manual_seed(0)
     attn = MultiHeadAttention(8, 2, pattern=pattern).double()
     x_BTD = torch.randn(2, 200, 8, dtype=torch.float64)
@@ -25,7 +25,7 @@ def test_a_mask_may_say_the_same_of_all_keys(pattern: Pattern) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 2, 1, 3), (3, 3)], ids=["by head", "by query"])
 def test_a_state_cannot_hide_keys_from_some(shape: tuple[int, ...]) -> None:
-    """A cache of linear attention has one sum for all, and says so instead of forgetting it."""
+    """A cache of linear attention has one sum for all, and raises instead of ignoring the mask."""
     attn = MultiHeadAttention(8, 2, pattern=LinearAttention())
     x_BTD, mask = torch.randn(1, 3, 8), torch.ones(shape, dtype=torch.bool)
     kv = attn.pattern.make_storage().extend(attn.project_kv(x_BTD))
@@ -49,13 +49,13 @@ def test_a_state_cannot_hide_keys_from_some(shape: tuple[int, ...]) -> None:
 )
 @pytest.mark.parametrize("build", [MultiHeadAttention, LayerConfig])
 def test_sizes_are_checked(build: Any, sizes: dict[str, Any], message: str) -> None:  # noqa: ANN401
-    """A module and a config reject a size that is none, and sizes that do not fit together."""
+    """A module and a config reject invalid sizes, and sizes that do not fit together."""
     with pytest.raises(InputError, match=message):
         build(**{"d_model": 512, "num_heads": 8} | sizes)
 
 
 def test_keys_and_values_are_projected_first() -> None:
-    """A tensor in their place is told what to do."""
+    """A tensor in their place is an error that says what to do."""
     attn, x_BTD = MultiHeadAttention(8, 2), torch.zeros(1, 3, 8)
     for attend in (attn, attn.weights):
         with pytest.raises(TypeError, match=r"kv is a Tensor; .* attn\.project_kv\(x\)"):

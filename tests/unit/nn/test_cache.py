@@ -7,14 +7,14 @@ from dragoman.nn import Cache, GrowingStorage, KeyValue, RollingStorage, Sliding
 
 
 def test_selecting_in_an_empty_cache_is_nothing() -> None:
-    """A search may choose before the first token."""
+    """A search may select rows before the first token."""
     cache = Cache([GrowingStorage()])
     cache.select(torch.tensor([1, 0]))
     assert cache.length == 0
 
 
 def test_a_window_keeps_what_can_be_seen() -> None:
-    """Of the past the last keys alone; one that sees ahead too may be asked by any later query."""
+    """A causal window keeps only the last keys; otherwise any later query may ask for a key."""
     x_BKLd = torch.zeros(1, 1, 5, 2)
     for causal, kept in ((True, 3), (False, 6)):
         storage = SlidingWindow(size=3, causal=causal).make_storage()
@@ -24,7 +24,7 @@ def test_a_window_keeps_what_can_be_seen() -> None:
 
 
 def test_one_question_is_asked_however_many_layers_there_are() -> None:
-    """Which rows move is the same in all of them, and for keys and values."""
+    """Moving rows are found once, for all layers and for keys and values."""
     cache = Cache([GrowingStorage(), RollingStorage(4), GrowingStorage()])
     new = KeyValue(*torch.randn(2, 3, 1, 5, 2))
     for layer in range(3):

@@ -1,7 +1,7 @@
-"""What only another device than a CPU shows, on tensors that are said to lie there.
+"""Errors that only a device other than the CPU shows, on tensors that claim to be there.
 
-Fake tensors have a device, a dtype and a shape, and obey a GPU's autocast; those of the device
-"meta" have no numbers, so whatever a block makes beside its input, on the CPU, is found out.
+Fake tensors have a device, a dtype and a shape, and obey a GPU's autocast; tensors on the
+device "meta" have no numbers, so anything a block creates on the CPU is detected.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from tests.calls import Call, FunctionCalls, OperatorCalls
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode  # there is no public name for it
+from torch._subclasses.fake_tensor import FakeTensorMode  # there is no public name
 
 from dragoman.nn import (
     ALiBi,
@@ -51,7 +51,7 @@ from dragoman.nn.patterns.packed import attend_by_varlen, is_served, torch_has_i
 
 @contextmanager
 def bf16_on_a_gpu() -> Iterator[None]:
-    """Fake tensors, and the autocast that a GPU would have."""
+    """Use fake tensors, and the autocast of a GPU."""
     before = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
     torch.set_autocast_enabled("cuda", True)  # noqa: FBT003 (torch's form)
     torch.set_autocast_dtype("cuda", torch.bfloat16)
@@ -68,7 +68,7 @@ def bf16_on_a_gpu() -> Iterator[None]:
 def test_a_norm_gives_back_the_dtype_that_it_is_given(
     norm: type[LayerNorm] | type[RMSNorm], dtype: torch.dtype
 ) -> None:
-    """On a GPU too, whose autocast computes in float32: the residual stream stays in bfloat16."""
+    """On a GPU, whose autocast computes it in float32, the residual stream stays in bfloat16."""
     with bf16_on_a_gpu():
         with torch.device("cuda"):
             block = norm(8).requires_grad_(requires_grad=False)
@@ -89,7 +89,7 @@ def test_a_norm_gives_back_the_dtype_that_it_is_given(
 def test_shared_heads_reach_only_kernels_that_know_them(
     device: str, dtype: torch.dtype, *, masked: bool, shared: bool
 ) -> None:
-    """For others torch would fall back to a matrix of scores, which the fused path must not keep.
+    """With others torch would fall back to a matrix of scores, which the fused path must not keep.
 
     A GPU has one kernel that takes fewer key-value heads: flash attention, in half precision and
     without a mask.
@@ -105,7 +105,7 @@ def test_shared_heads_reach_only_kernels_that_know_them(
 
 
 def test_no_kernel_that_plans_for_each_shape() -> None:
-    """CuDNN's does, so a GPU is not offered it; what the process had chosen comes back."""
+    """cuDNN's does, so it is disabled on a GPU; the process's own setting is restored."""
     offered: list[tuple[bool, bool]] = []
 
     class Offered(FunctionCalls):
@@ -122,10 +122,10 @@ def test_no_kernel_that_plans_for_each_shape() -> None:
 
 
 def waits(calls: FunctionCalls) -> list[Call]:
-    """Those that a CPU would wait for a GPU for, which is here the device "meta".
+    """Return the calls for which a CPU would wait for a GPU, here the device "meta".
 
-    A tensor that is made there of Python's numbers, or brought there without `non_blocking`, is
-    ready only when all work before it is. (Asking for a number is an error on "meta".)
+    A tensor that is created there from Python numbers, or copied there without `non_blocking`, is
+    ready only after all work before it. (Reading a number is an error on "meta".)
     """
     there = [call for call in calls.seen if isinstance(call.result, Tensor) and call.result.is_meta]
     return [
@@ -143,7 +143,7 @@ def waits(calls: FunctionCalls) -> list[Call]:
 @pytest.mark.parametrize("lengths", [(5, 300, 4, 6), (7, 7, 7)], ids=str)
 @pytest.mark.parametrize("within", [Full(), Causal(), SlidingWindow(size=9)], ids=repr)
 def test_packed_documents_wait_for_no_gpu(lengths: tuple[int, ...], within: Pattern) -> None:
-    """Where they lie is known from their lengths: in groups, one by one, and for the kernel."""
+    """Their positions follow from their lengths: in groups, one by one, and for the kernel."""
     x_BHLd = torch.zeros(2, 2, sum(lengths), 8, device="meta")
     kv, scoring = KeyValue(x_BHLd, x_BHLd), Scoring(scale=1.0)
 
@@ -180,7 +180,7 @@ def test_a_gpu_attends_to_packed_documents_by_one_kernel(
     *,
     served: bool,
 ) -> None:
-    """Where it is made for them: for heads of these widths, half precision and plain weights."""
+    """This needs heads of these widths, half precision and plain weights."""
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
     documents = Documents((5, 15))
     with FakeTensorMode(), torch.no_grad(), OperatorCalls() as calls:
@@ -213,9 +213,9 @@ LENGTH = 300  # more than a block of any pattern here
 def test_what_is_made_inside_follows_the_input(
     pattern: AttentionPattern, positions: PositionScheme, dtype: torch.dtype
 ) -> None:
-    """Forward and backward, in the input's dtype and on its device, and no number is asked for.
+    """Forward and backward use the input's dtype and device, and no number is read.
 
-    On "meta" there are none, so asking is an error; on a GPU it would wait for all work before.
+    On "meta" there are none, so reading is an error; on a GPU it would wait for all earlier work.
     """
     shape = LayerConfig(
         d_model=16,

@@ -11,13 +11,13 @@ from dragoman.nn import Dropout
 
 
 def kept_scale(p: float) -> float:
-    """The scale of what is kept on a CPU, where p is a multiple of 1/256."""
+    """Return the scale of kept elements on a CPU, where p is a multiple of 1/256."""
     return 256 / (256 - min(255, max(1, round(p * 256))))
 
 
 @pytest.mark.parametrize(("p", "training"), [(0.0, True), (0.0, False), (0.1, False), (0.9, False)])
 def test_without_chance_it_is_the_identity(p: float, *, training: bool) -> None:
-    """Outside training, and where p = 0, the tensor comes back and no random number is drawn."""
+    """Outside training, and if p = 0, the tensor is returned and no random number is drawn."""
     x, state = torch.randn(3, 4), torch.get_rng_state()
     assert Dropout(p).train(training)(x) is x
     assert torch.equal(torch.get_rng_state(), state)
@@ -40,7 +40,7 @@ def test_an_element_is_zero_or_scaled(p: float, dtype: torch.dtype, shape: list[
 
 @pytest.mark.parametrize("p", [0.004, 0.1, 0.3, 0.5, 0.9])
 def test_the_mean_is_kept(p: float) -> None:
-    """The share of zeros is p and the mean that of the input, within five standard errors."""
+    """The share of zeros is p and the mean is that of the input, within five standard errors."""
     torch.manual_seed(0)
     n = 200_000
     y = Dropout(p)(torch.ones(n, dtype=torch.float64))
@@ -52,7 +52,7 @@ def test_the_mean_is_kept(p: float) -> None:
 
 
 def test_neighbours_are_dropped_independently() -> None:
-    """Knowing that an element was dropped says nothing about those beside it."""
+    """Whether an element was dropped says nothing about its neighbours."""
     torch.manual_seed(0)
     gone = (Dropout(0.5)(torch.ones(100_000)) == 0).double() - 0.5
     for lag in (1, 2, 7, 8, 64):
@@ -60,7 +60,7 @@ def test_neighbours_are_dropped_independently() -> None:
 
 
 def test_the_gradient_uses_the_same_mask() -> None:
-    """Backward scales what forward kept and stops what forward dropped."""
+    """Backward scales the elements that forward kept and zeroes those that forward dropped."""
     x = torch.rand(50, 7, dtype=torch.float64).add_(1).requires_grad_()
     y = Dropout(0.4)(x)
     slopes = torch.randn_like(y)
@@ -83,6 +83,6 @@ def test_torchs_seed_decides(seed: int) -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.0, float("nan")])
 def test_no_probability_is_refused(p: float) -> None:
-    """What is no probability below 1 is an error that shows the number."""
+    """A number that is not a probability below 1 is an error that shows it."""
     with pytest.raises(ValueError, match=str(p)):
         Dropout(p)

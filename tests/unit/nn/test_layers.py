@@ -1,4 +1,4 @@
-"""What a stack does beside running its layers: leaving some out, forgetting, scaling, drawing."""
+"""What a stack does apart from running its layers: LayerDrop, checkpointing, scaling, init."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +42,7 @@ def noisy(config: Config, layer_drop: float = 0.2) -> Config:
 
 
 def counting(stack: nn.Module) -> list[int]:
-    """Make the layers of a stack write down their number when they run."""
+    """Make the layers of a stack record their number when they run."""
     ran: list[int] = []
     for index, layer in enumerate(stack.get_submodule("layers").children()):
         layer.register_forward_hook(lambda *_, index=index: ran.append(index))
@@ -62,7 +62,7 @@ def test_layer_drop_leaves_out_its_share_in_training() -> None:
 
 
 def test_layer_drop_rests_in_evaluation() -> None:
-    """Every layer runs, and the result is that of a stack without it."""
+    """Every layer runs, and the result is that of a stack without LayerDrop."""
     torch.manual_seed(0)
     encoder = Encoder(replace(SHAPE, layer_drop=0.9), 5).eval()
     plain = Encoder(SHAPE, 5).eval()
@@ -73,7 +73,7 @@ def test_layer_drop_rests_in_evaluation() -> None:
 
 
 def test_a_dropped_layer_is_no_layer() -> None:
-    """What comes out is what the layers that ran make of the input; the others get no gradient."""
+    """The output is that of the layers that ran; the others get no gradient."""
     torch.manual_seed(3)
     encoder = Encoder(replace(SHAPE, layer_drop=0.5), 8)
     ran, x = counting(encoder), torch.randn(2, 3, 16)
@@ -118,7 +118,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Tensor, ...]]] = {
 
 
 def gradients_of(model: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor]]:
-    """Run forward and backward from one state of the generator."""
+    """Run forward and backward from a fixed state of the random generator."""
     torch.manual_seed(5)
     model.zero_grad()
     out = model(*inputs)
@@ -127,7 +127,7 @@ def gradients_of(model: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, 
 
 
 def set_checkpointing(model: nn.Module) -> None:
-    """Switch it on in every stack."""
+    """Switch checkpointing on in every stack."""
     for module in model.modules():
         if isinstance(module, Stack):
             module.checkpointing = True
@@ -135,7 +135,7 @@ def set_checkpointing(model: nn.Module) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_activation_checkpointing_changes_no_number(name: str) -> None:
-    """Outputs and gradients are the same bit for bit, with every dropout and LayerDrop on."""
+    """Outputs and gradients are the same bit for bit, with all dropouts and LayerDrop on."""
     torch.manual_seed(0)
     build, inputs = MODELS[name]
     model = build().train()
@@ -150,7 +150,7 @@ def test_activation_checkpointing_changes_no_number(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_activation_checkpointing_keeps_less(name: str) -> None:
-    """The numbers that autograd keeps for the backward pass are fewer than half."""
+    """Autograd keeps less than half as many numbers for the backward pass."""
     torch.manual_seed(0)
     build, inputs = MODELS[name]
     model = build().eval()  # no layer is dropped
@@ -180,7 +180,7 @@ def test_a_deepnorm_residual_is_its_formula(alpha: float) -> None:
 
 
 def test_deepnorm_constants_are_the_papers() -> None:
-    """Figure 2 of the paper, at N = M = 18, and that of 100 encoder and 100 decoder layers."""
+    """Figure 2 of the paper, at N = M = 18, and for 100 encoder and 100 decoder layers."""
     assert deepnorm(18) == pytest.approx((36**0.25, 144**-0.25))
     encoder, decoder = deepnorm_pair(18, 6)
     share = (18**4 * 6) ** (1 / 16)
@@ -189,7 +189,7 @@ def test_deepnorm_constants_are_the_papers() -> None:
 
 
 def test_deepnorm_scales_values_outputs_and_feed_forward_alone() -> None:
-    """By `beta`; queries and keys are drawn as ever, and the layers know their `alpha`."""
+    """By `beta`; queries and keys are drawn as usual, and the layers know their `alpha`."""
     models = []
     for position in POSITIONS:
         torch.manual_seed(0)

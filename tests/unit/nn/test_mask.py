@@ -1,4 +1,4 @@
-"""Masks, of which True means may attend, and the soft cap of scores."""
+"""Masks, in which True means may attend, and the soft cap of scores."""
 
 import pytest
 import torch
@@ -14,14 +14,14 @@ from dragoman.nn.dot_product import additive
 
 
 def test_lengths_make_the_same_mask_as_padding() -> None:
-    """A mask from lengths is that from the padding id."""
+    """A mask from lengths equals the mask from the padding id."""
     ids = torch.tensor([[5, 6, 0], [7, 0, 0], [0, 0, 0]])
     assert torch.equal(length_mask(torch.tensor([2, 1, 0]), 3), padding_mask(ids, 0))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_a_hidden_key_has_weight_zero_in_every_dtype(dtype: torch.dtype) -> None:
-    """Minus infinity's stand-in overflows nowhere and gives exactly 0 and never NaN."""
+    """The stand-in for minus infinity never overflows and gives exactly 0, never NaN."""
     mask = torch.tensor([[True, False, True], [False, False, False]])
     scores = torch.tensor([[30.0, 60.0, -30.0], [60.0, -60.0, 1.0]], dtype=dtype)
     weights = (scores + additive(mask, dtype)).softmax(-1)
@@ -39,14 +39,14 @@ def attend(mask: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("shape", [(2, 4, 3, 5), (2, 1, 1, 5), (4, 3, 5), (3, 5), (5,), (1,), ()])
 def test_masks_broadcast(shape: tuple[int, ...]) -> None:
-    """Any shape that broadcasts to `(B, H, T, S)` does."""
+    """Any shape that broadcasts to `(B, H, T, S)` is accepted."""
     mask = torch.rand(shape) < 0.7
     assert distance(attend(mask), attend(mask.expand(2, 4, 3, 5))) < 1e-6
 
 
 @pytest.mark.parametrize("shape", [(2, 4, 3, 4), (3, 1, 1, 5), (5, 3), (1, 2, 4, 3, 5), (0,)])
 def test_a_wrong_shape_is_an_error_with_both_shapes(shape: tuple[int, ...]) -> None:
-    """The message shows what came and what it should broadcast to."""
+    """The message shows both the actual and the target shape."""
     with pytest.raises(ValueError, match=r"\(2, 4, 3, 5\)") as caught:
         attend(torch.ones(shape, dtype=torch.bool))
     assert str(shape) in str(caught.value)
@@ -63,7 +63,7 @@ def test_a_mask_of_another_dtype_is_an_error(dtype: torch.dtype) -> None:
 
 
 def test_a_soft_cap_bends() -> None:
-    """Small numbers stay, large ones come near the cap and not beyond; order and sign remain."""
+    """Small numbers hardly change, large ones stay within the cap; order and sign are kept."""
     x_N = torch.tensor([-1e9, -40.0, -1e-3, 0.0, 1e-3, 20.0, 40.0, 1e9], dtype=torch.float64)
     y_N = soft_cap(x_N, 30.0)
     torch.testing.assert_close(y_N[2:5], x_N[2:5], rtol=1e-8, atol=0)

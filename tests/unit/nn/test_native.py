@@ -1,4 +1,4 @@
-"""What is compiled computes what PyTorch computes."""
+"""Compiled code computes what PyTorch computes."""
 
 import os
 from collections.abc import Callable
@@ -27,11 +27,11 @@ from dragoman.nn.norm import LayerNorm, RMSNorm
 
 SEEDS = st.integers(0, 2**32)
 ROWS = st.integers(1, 70)
-COLUMNS = st.integers(2, 300)  # torch multiplies matrices of one column wrongly
+COLUMNS = st.integers(2, 300)  # torch multiplies matrices of one column incorrectly
 
 
 def numbers(seed: int, rows: int, columns: int) -> torch.Tensor:
-    """Rows of very different sizes, one of them zeros."""
+    """Return rows of very different sizes, one of them zeros."""
     generator = torch.Generator().manual_seed(seed)
     x_MI = torch.randn(rows, columns, generator=generator)
     x_MI *= torch.randn(rows, 1, generator=generator).mul(5).exp()
@@ -40,7 +40,7 @@ def numbers(seed: int, rows: int, columns: int) -> torch.Tensor:
 
 
 def product_of(linear: Linear, x_MI: torch.Tensor, first_scale: float = 1.0) -> torch.Tensor:
-    """The product in 8 bits by NumPy's integers, each step rounded as the compiled one is."""
+    """Compute the 8-bit product with NumPy's integers, each step rounded as in compiled code."""
     q_OI, w_scale_O1 = quantized(linear.weight)
     q_MI, scale_M1 = quantized(x_MI)
     sums = q_MI.numpy().astype(np.int64) @ q_OI.numpy().astype(np.int64).T
@@ -51,7 +51,7 @@ def product_of(linear: Linear, x_MI: torch.Tensor, first_scale: float = 1.0) -> 
 @needs_compiler
 @pytest.mark.parametrize("relu", [False, True])
 @given(SEEDS, ROWS, COLUMNS, st.integers(1, 300))
-@example(1048577, 49, 108, 2)  # 127 times a reciprocal is not the quotient here
+@example(1048577, 49, 108, 2)  # multiplying 127 by a reciprocal does not give the quotient here
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_products_of_integers_have_the_bits_of_numpy(
@@ -61,7 +61,7 @@ def test_products_of_integers_have_the_bits_of_numpy(
     columns: int,
     outputs: int,
 ) -> None:
-    """With ReLU, with a residual, and of some outputs alone."""
+    """This holds with ReLU, with a residual, and for a subset of outputs."""
     torch.manual_seed(seed % 2**31)
     linear, x_MI = Linear(columns, outputs), numbers(seed, rows, columns)
     residual_MO = torch.randn(rows, outputs)
@@ -77,7 +77,7 @@ def test_products_of_integers_have_the_bits_of_numpy(
 @needs_compiler
 @torch.inference_mode()
 def test_joined_maps_have_the_integers_of_each() -> None:
-    """Also where the rows of one are rounded in several blocks."""
+    """This holds also if the rows of one are rounded in several blocks."""
     linears = [Linear(70, outputs) for outputs in (2 * BLOCK + 30, 5)]
     x_MI = numbers(5, 9, 70)
     apart = [product_of(linear, x_MI) for linear in linears]
@@ -94,7 +94,7 @@ def test_joined_maps_have_the_integers_of_each() -> None:
 )
 @torch.inference_mode()
 def test_norms(module: LayerNorm | RMSNorm) -> None:
-    """As in float64, of rows of any size, one of them zeros; a row by itself has the same bits."""
+    """They match float64 for rows of any size, one of them zeros; a row alone has the same bits."""
     for weight in module.parameters():
         torch.nn.init.normal_(weight)
     fast, x_MD = FrozenNorm(module), numbers(3, 9, 70)
@@ -107,7 +107,7 @@ def test_norms(module: LayerNorm | RMSNorm) -> None:
 @pytest.mark.parametrize("rows", [1, 7])
 @torch.inference_mode()
 def test_a_product_stays_within_the_memory_it_is_given(rows: int) -> None:
-    """The result lies where it was asked to, and what stands behind it is untouched."""
+    """The result is in the requested memory, and what follows it is unchanged."""
     product, x_MI = QuantizedLinear(Linear(70, 40)), numbers(1, rows, 70)
     space_X = torch.full(((rows + 1) * 40,), 7.0)
     space_MO = space_X[: rows * 40].view(rows, 40)
@@ -132,7 +132,7 @@ def test_sums_of_the_largest_integers_fit_and_larger_layers_are_refused() -> Non
 @needs_compiler
 @torch.inference_mode()
 def test_what_is_compiled_reads_no_other_layout() -> None:
-    """Another dtype or shape, or numbers that are not side by side, are an error."""
+    """Another dtype or shape, or numbers that are not contiguous, are an error."""
     product, x_MI, log_softmax = QuantizedLinear(Linear(8, 4)), torch.randn(3, 8), LogSoftmax()
     log_softmax(torch.randn(3, 8))
     residuals = torch.randn(4, 3).t(), torch.randn(2, 4), torch.randn(3, 4).double()
@@ -156,7 +156,7 @@ def test_what_is_compiled_reads_no_other_layout() -> None:
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_rounding_to_integers_is_that_of_numpy(seed: int, rows: int, columns: int) -> None:
-    """Half a step is the greatest error, and the greatest number of a row is 127 or -127."""
+    """The error is at most half a step, and the largest number of a row becomes 127 or -127."""
     x_MI = numbers(seed, rows, columns)
     q_MI, scale_M1 = quantized(x_MI)
     exact = x_MI.double().numpy()
@@ -171,13 +171,13 @@ def test_rounding_to_integers_is_that_of_numpy(seed: int, rows: int, columns: in
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_log_probabilities(seed: int, rows: int, vocab: int) -> None:
-    """As torch has them in float64, with forbidden tokens; tests/unit/decode has the best."""
+    """They match torch's in float64, with forbidden tokens; tests/unit/decode tests the ranking."""
     generator = torch.Generator().manual_seed(seed)
     logits_NV = torch.randn(rows, vocab, generator=generator).mul(4).round(decimals=1)
     logits_NV[:, 1:3] = -torch.inf
     expected_NV = logits_NV.double().log_softmax(dim=1)
     log_probs_NV = LogSoftmax()(logits_NV.clone())
-    walked = 2.0**-23 * vocab**0.5  # by a sum of so many float32 numbers, one after another
+    walked = 2.0**-23 * vocab**0.5  # for a sum of so many float32 numbers, one after another
     torch.testing.assert_close(log_probs_NV.double(), expected_NV, rtol=1e-6, atol=1e-6 + walked)
 
 
@@ -186,7 +186,7 @@ def test_log_probabilities(seed: int, rows: int, vocab: int) -> None:
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_a_gate_is_that_of_swiglu(seed: int, rows: int, columns: int) -> None:
-    """`silu(gate) * value` of torch in float64, each row by itself; NaN stays NaN."""
+    """It matches `silu(gate) * value` of torch in float64, row by row; NaN stays NaN."""
     x_MX = numbers(seed, rows, 2 * columns).clamp(-1e3, 1e3)
     x_MX[-1, -1], x_MX[-1, 0] = 1.0, torch.nan
 
@@ -219,7 +219,7 @@ def test_a_gate_is_that_of_swiglu(seed: int, rows: int, columns: int) -> None:
 def test_each_processor_gets_the_library_that_it_can_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, features: str, expected: str | None
 ) -> None:
-    """All that a level needs is there, the library too, or it is not taken."""
+    """A library is used only if it exists and the processor has every feature that it needs."""
     (tmp_path / "native.c").write_text("")
     monkeypatch.setattr(native, "SOURCE", tmp_path / "native.c")
     for name in native.LEVELS:
@@ -233,7 +233,7 @@ def test_each_processor_gets_the_library_that_it_can_run(
         assert expected not in native._libraries()
     monkeypatch.setattr(native, "_features", lambda: needed)
     for file in tmp_path.glob(f"native.{expected}.*"):
-        file.unlink()  # as where the compiler knew no such processors
+        file.unlink()  # as if the compiler did not support such processors
     assert expected not in native._libraries()
 
 
@@ -241,7 +241,7 @@ def test_each_processor_gets_the_library_that_it_can_run(
 @pytest.mark.parametrize("level", native.LEVELS)
 @torch.inference_mode()
 def test_every_library_computes_the_same(monkeypatch: pytest.MonkeyPatch, level: str) -> None:
-    """Those for simpler processors too; products of integers to the last bit."""
+    """Libraries for simpler processors too; integer products to the last bit."""
     if not native.LEVELS[level] <= native._features():
         pytest.skip("this processor cannot run it")
     logits_NV, x_MI, linear = torch.randn(9, 300), numbers(4, 9, 70), Linear(70, 40)
@@ -260,14 +260,14 @@ def test_every_library_computes_the_same(monkeypatch: pytest.MonkeyPatch, level:
     ("name", "value", "reason"),
     [
         ("_features", lambda: frozenset({"sse2"}), "none for this processor"),
-        ("SOURCE", Path(__file__), "install dragoman again"),  # it has been changed since
+        ("SOURCE", Path(__file__), "install dragoman again"),  # changed since the installation
         ("_threads", lambda: None, "without GNU OpenMP"),
     ],
 )
 def test_without_what_is_compiled_it_is_said_why(
     monkeypatch: pytest.MonkeyPatch, name: str, value: object, reason: str
 ) -> None:
-    """One warning, which says what to do where something can be done."""
+    """There is one warning, which says what to do if anything can be done."""
     monkeypatch.setattr(native, name, value)
     with pytest.warns(UserWarning, match=f"slower than they could be.*{reason}") as found:
         assert native._loaded.__wrapped__() is None
@@ -293,12 +293,12 @@ assert torch.equal((square @ square).sum() + many.exp().sum(), expected)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_computes_with_threads() -> None:
-    """As under gunicorn's `--preload`: in the child and then in the parent, with the same bits."""
+    """As with gunicorn's `--preload`: in the child, then in the parent, with the same bits."""
     assert not python(FORKED, without={"OMP_NUM_THREADS"}, timeout=100).stdout
 
 
 def test_code_of_a_signal_may_compute_too() -> None:
-    """It runs in the midst of what the thread was doing, which waits for no lock of its own."""
+    """A handler interrupts its own thread and must not wait for a lock that the thread holds."""
     assert not python(
         "from dragoman.nn.cpu import native\nwith native._LOCK: native.native()", timeout=60
     ).stdout
@@ -306,7 +306,7 @@ def test_code_of_a_signal_may_compute_too() -> None:
 
 @needs_compiler
 def test_one_thread_is_meant_for_every_library() -> None:
-    """Also for MKL, to which `torch.set_num_threads` says a number of its own."""
+    """This includes MKL, for which `torch.set_num_threads` sets a separate number."""
 
     def numbers() -> set[str]:
         lines = torch.__config__.parallel_info().splitlines()
@@ -346,5 +346,5 @@ compute(before + 2)  # a program of one thread keeps its team
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are not listed here")
 @needs_compiler
 def test_threads_of_a_parallel_loop_end_where_others_may_start_theirs() -> None:
-    """More of them than cores would make every parallel loop of the process slow."""
+    """With more of them than cores, every parallel loop of the process would be slow."""
     assert not python(TEAM, without={"OMP_NUM_THREADS"}, timeout=100).stdout

@@ -1,4 +1,4 @@
-"""What is compiled for training computes what PyTorch computes."""
+"""Compiled code for training computes what PyTorch computes."""
 
 import pytest
 import torch
@@ -12,13 +12,13 @@ from dragoman.nn.cpu.cross_entropy import cross_entropy, cross_entropy_with_grad
 from dragoman.nn.cpu.elementwise import Dropout
 
 pytestmark = needs_compiler
-PART = 16_384  # of a long row, as native.c cuts it
+PART = 16_384  # of a long row, as in native.c
 SEEDS = st.integers(0, 2**31)
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 
 
 def dropped(x: Tensor, p: float, seed: int) -> list[Tensor]:
-    """What dropout makes of a tensor, and of a gradient of the same numbers."""
+    """Return the results of dropout for a tensor, and for a gradient with the same numbers."""
     torch.manual_seed(seed)
     leaf = x.clone().requires_grad_()
     dropout = Dropout(p)
@@ -33,7 +33,7 @@ def dropped(x: Tensor, p: float, seed: int) -> list[Tensor]:
 def test_dropout_has_the_bits_of_torch(
     dtype: torch.dtype, seed: int, rows: int, columns: int, p: float
 ) -> None:
-    """Forward and backward, also of a transposed tensor and in more parts than one."""
+    """Forward and backward, for a transposed tensor and for several parts too."""
     torch.manual_seed(seed)
     x = (torch.randn(rows, columns) * torch.randn(rows, 1).exp()).to(dtype)
     for each in (x, x.T, x.new_empty(0, 3)):
@@ -44,7 +44,7 @@ def test_dropout_has_the_bits_of_torch(
 
 
 def test_dropout_of_many_numbers_by_several_threads() -> None:
-    """Parts are neither left out nor taken twice, and what is not finite stays."""
+    """No part is skipped or processed twice, and non-finite numbers are unchanged."""
     x = torch.randn(7 * PART + 5)
     x[::1001] = float("nan")
     out, _ = dropped(x, 0.3, 1)
@@ -59,7 +59,7 @@ def test_dropout_of_many_numbers_by_several_threads() -> None:
 def test_cross_entropy_is_that_of_torch(
     dtype: torch.dtype, seed: int, rows: int, columns: int, smoothing: float
 ) -> None:
-    """Loss and gradient agree with torch in float64; without a gradient the loss has its bits."""
+    """Loss and gradient match torch in float64; without a gradient the loss has the same bits."""
     torch.manual_seed(seed)
     logits = (torch.randn(rows, columns) * torch.randn(rows, 1).mul(2).exp()).to(dtype)
     targets = torch.randint(columns, (rows,))
@@ -78,7 +78,7 @@ def test_cross_entropy_is_that_of_torch(
 
 @DTYPES
 def test_rows_do_not_depend_on_each_other(dtype: torch.dtype) -> None:
-    """A position's gradient is the same alone and among others, by one thread and by two."""
+    """A position's gradient is the same alone and among others, with one thread and with two."""
     logits, targets = torch.randn(300, 999).to(dtype), torch.randint(999, (300,))
     _, together = cross_entropy_with_gradient(logits.clone(), targets, 0.1)
     for row in (0, 7, 299):
@@ -91,7 +91,7 @@ def test_rows_do_not_depend_on_each_other(dtype: torch.dtype) -> None:
 @DTYPES
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_is_not_finite_is_seen(dtype: torch.dtype, value: float) -> None:
-    """One such logit makes the loss so, which stops a run."""
+    """One such logit makes the loss non-finite, which stops a run."""
     logits = torch.randn(5, 100).to(dtype)
     logits[3, 17] = value
     assert not cross_entropy(logits, torch.arange(5), 0.1).isfinite()
@@ -99,6 +99,6 @@ def test_what_is_not_finite_is_seen(dtype: torch.dtype, value: float) -> None:
 
 @pytest.mark.parametrize("target", [-1, 10])
 def test_a_target_outside_of_the_vocabulary(target: int) -> None:
-    """Nothing is written beside the logits."""
+    """Nothing is written outside the logits."""
     with pytest.raises(IndexError, match="one of the 10 tokens"):
         cross_entropy_with_gradient(torch.randn(2, 10), torch.tensor([0, target]), 0.1)

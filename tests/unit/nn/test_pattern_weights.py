@@ -1,4 +1,4 @@
-"""The weights that a picture shows are those that attention used, whatever the pattern."""
+"""The weights in a picture are those that attention used, whatever the pattern."""
 
 import pytest
 import torch
@@ -40,7 +40,7 @@ PATTERNS: list[Pattern] = [
 @pytest.mark.parametrize("documents", [None, Documents((5, 8))], ids=["one text", "packed"])
 @pytest.mark.parametrize("pattern", PATTERNS, ids=repr)
 def test_weights_times_values_are_the_output(pattern: Pattern, documents: Documents | None) -> None:
-    """Weights are 0 where the pattern or the mask hides, sum to 1, and give the output."""
+    """Weights are 0 for keys that pattern or mask hides, sum to 1, and give the output."""
     torch.manual_seed(0)
     attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern).double()
     stir(attn)
@@ -64,7 +64,7 @@ def test_weights_times_values_are_the_output(pattern: Pattern, documents: Docume
 @pytest.mark.parametrize("documents", [None, Documents((150, 50))], ids=["one text", "packed"])
 @pytest.mark.parametrize("pattern", PATTERNS, ids=repr)
 def test_a_batch_may_be_empty(pattern: Pattern, documents: Documents | None) -> None:
-    """No rows in are no rows out, of the shape that any others have."""
+    """An empty batch gives an empty output, of the usual shape."""
     attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern)
     x_BLD = torch.randn(0, 200, 16)
     info = PositionInfo(pack=None if documents is None else documents.pack)
@@ -75,15 +75,15 @@ def test_a_batch_may_be_empty(pattern: Pattern, documents: Documents | None) -> 
     ("pattern", "bias"),
     [
         *((pattern, None) for pattern in PATTERNS),
-        # linear attention has no scores that a bias could be added to
+        # linear attention has no scores to add a bias to
         *((p, ALiBiBias(4)) for p in PATTERNS if not isinstance(p, LinearAttention)),
     ],
     ids=repr,
 )
 def test_the_weights_of_some_heads_are_theirs(pattern: Pattern, bias: ALiBiBias | None) -> None:
-    """In the order asked for: each with its own keys, bias, decay and mask.
+    """They come in the requested order, each with its own keys, bias, decay and mask.
 
-    The output of an attention that is recorded keeps its bits.
+    The output of a recorded attention keeps its bits.
     """
     torch.manual_seed(0)
     attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern).double()

@@ -36,7 +36,7 @@ def test_what_cannot_be_computed_is_refused(named: str) -> None:
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_the_smallest_table_has_a_bias_for_every_distance(*, bidirectional: bool) -> None:
-    """What is not rejected can be looked up, near and far, with nothing infinite."""
+    """The smallest accepted table has a finite bias for every distance, near and far."""
     table = RelativeBias(num_buckets=4, max_distance=3).make_bias(2, bidirectional=bidirectional)
     buckets = table.buckets(torch.arange(-300, 301)[None])
     assert int(buckets.min()) >= 0

@@ -1,4 +1,4 @@
-"""In which arithmetic products run, and whether a row of a product knows of those beside it."""
+"""The arithmetic of products, and whether a row of a product depends on its neighbours."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -38,13 +38,13 @@ CPU = torch.device("cpu")
 
 
 def setting() -> str:
-    """The precision that torch is told for float32 products through oneDNN."""
+    """Return torch's precision setting for float32 products through oneDNN."""
     precision: str = mkldnn.matmul.fp32_precision  # type: ignore[attr-defined]
     return precision
 
 
 def test_bf16_is_autocast_and_fp32_switches_it_off() -> None:
-    """Products run in bfloat16 inside the one context and in float32 inside the other."""
+    """Products run in bfloat16 inside one context and in float32 inside the other."""
     x, linear = torch.ones(2, 3), Linear(3, 4)
     with autocast("bf16", CPU):
         assert linear(x).dtype == torch.bfloat16
@@ -54,7 +54,7 @@ def test_bf16_is_autocast_and_fp32_switches_it_off() -> None:
 
 
 def test_a_model_answers_without_learning() -> None:
-    """No dropout, no gradients, and products whose rows do not know each other; only inside."""
+    """No dropout, no gradients, and products with independent rows, but only inside the context."""
     model = nn.Sequential(Linear(3, 3), Dropout(0.5)).train()
     view = evaluation_view(model)
 
@@ -74,7 +74,7 @@ def test_a_model_answers_without_learning() -> None:
 
 
 def test_a_view_shares_the_weights_and_nothing_else() -> None:
-    """Mode and hooks are each one's own; what moves or replaces a weight shows in both."""
+    """Each has its own mode and hooks; moving or replacing a weight shows in both."""
     calls: list[str] = []
     model = nn.Sequential(Linear(3, 3), nn.ModuleList(), nn.BatchNorm1d(3)).train()
     model.register_module("none", None)
@@ -100,13 +100,13 @@ def test_a_view_shares_the_weights_and_nothing_else() -> None:
 @given(st.sampled_from(["none", "ieee"]), st.permutations([0, 0, 1, 1, 2, 2]))
 @settings(max_examples=20)
 def test_the_setting_is_on_while_any_thread_is_inside(before: str, turns: Sequence[int]) -> None:
-    """Whoever comes and goes in whatever order: on for all of them, then as it was before."""
+    """It is on for all threads in any order of entering and leaving; then it is restored."""
     matmul, inside = mkldnn.matmul, dict[int, ExitStack]()  # type: ignore[attr-defined]
     with ExitStack() as stack:
         stack.callback(setattr, matmul, "fp32_precision", setting())
         matmul.fp32_precision = before
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(3)]
-        for turn in turns:  # the first of a thread's two is to enter
+        for turn in turns:  # a thread's first turn is to enter
             if turn in inside:
                 threads[turn].submit(inside.pop(turn).close).result()
             else:
@@ -118,7 +118,7 @@ def test_the_setting_is_on_while_any_thread_is_inside(before: str, turns: Sequen
 
 @pytest.fixture
 def measured_anew() -> Iterator[Callable[[], None]]:
-    """Lets this process forget the setting that it has found."""
+    """Return a function that makes this process forget the measured setting."""
 
     def forget() -> None:
         onednn_setting.cache_clear()
@@ -129,7 +129,7 @@ def measured_anew() -> Iterator[Callable[[], None]]:
 
 
 def test_threads_wait_for_each_other(measured_anew: Callable[[], None]) -> None:
-    """To measure, to enter and to leave, one at a time; what one has measured no other measures."""
+    """They measure, enter and leave one at a time, and only one of them measures."""
     measured_anew()
     context = ExitStack()
     acts: list[Callable[[], object]] = [
@@ -154,7 +154,7 @@ def test_threads_wait_for_each_other(measured_anew: Callable[[], None]) -> None:
 def test_the_setting_is_the_processors(
     around: AbstractContextManager[object], measured_anew: Callable[[], None]
 ) -> None:
-    """Whatever the context in which it is first asked for: training in bfloat16, say."""
+    """It does not depend on the context of the first call, such as training in bfloat16."""
     measured_anew()
     right = onednn_setting()
     measured_anew()
@@ -173,24 +173,24 @@ threading.Thread(target=ask).start()
 
 
 def test_a_thread_measures_when_the_main_one_has_ended() -> None:
-    """Python waits for threads, but no executor starts one then."""
+    """Python waits for threads, but no executor can start one then."""
     assert python(LATE).stdout == f"{onednn_setting()}\n"
 
 
 def test_products_keep_full_float32_accuracy() -> None:
-    """Inside the context a product is not rounded to TF32's ten bits of fraction."""
+    """Inside the context a product is not rounded to the ten fraction bits of TF32."""
     torch.manual_seed(0)
     a, b = torch.randn(64, 512), torch.randn(512, 64)
     with row_invariant_products():
         error = ((a @ b).double() - a.double() @ b.double()).abs().max().item()
-    assert error < 1e-4  # rounded to ten bits: 4e-2
+    assert error < 1e-4  # rounding to ten bits gives 4e-2
 
 
 @pytest.mark.parametrize("rows", [(), (0,), (1,), (2, 1), (3, 2, 5)], ids=str)
 @pytest.mark.parametrize("columns", [1, 3, LONG_ROW + 1])
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
 def test_linear_is_torchs(rows: tuple[int, ...], columns: int, *, bias: bool) -> None:
-    """Rows that are added come off again, forward and backward."""
+    """Rows that are added are removed again, forward and backward."""
     torch.manual_seed(0)
     linear = Linear(columns, 4, bias=bias).double()
     x = torch.randn(*rows, columns, dtype=torch.float64, requires_grad=True)
@@ -203,13 +203,13 @@ def test_linear_is_torchs(rows: tuple[int, ...], columns: int, *, bias: bool) ->
 
 
 def test_bf16_units_are_found_by_trying() -> None:
-    """A processor whose units oneDNN may not use has none."""
+    """A processor whose units oneDNN may not use counts as having none."""
     program = "from dragoman.nn.cpu.products import has_bf16_units; print(has_bf16_units())"
     assert python(program, given={"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}).stdout == "False\n"
 
 
 def agree(linear: Linear, x: Tensor) -> bool:
-    """Whether the rows of x have the same results in parts of any size."""
+    """Return whether the rows of x have the same results in parts of any size."""
     expected = linear(x)
     counts = (1, 2, 3, 5, 7, 8, 9, 17, 31, 33, 65)
     parts = ([linear(part) for part in x.split(count)] for count in counts)
@@ -218,7 +218,7 @@ def agree(linear: Linear, x: Tensor) -> bool:
 
 @pytest.mark.parametrize("precision", get_args(Precision))
 def test_rows_are_independent_where_that_is_said(precision: Precision) -> None:
-    """Where it is, random products agree too; where it is not, one of those tried shows it."""
+    """If reported independent, random products agree; otherwise a tried one shows it."""
     with torch.inference_mode(), row_invariant_products(), autocast(precision, torch.device("cpu")):
         if rows_are_independent(precision):
             for columns, rows in product((8, 32, 100, 128, 512, 1025, 2048), (5, 64, 256)):
@@ -232,7 +232,7 @@ def test_rows_are_independent_where_that_is_said(precision: Precision) -> None:
 def test_which_library_multiplies_in_training(
     precision: str, monkeypatch: pytest.MonkeyPatch, *, amd: bool
 ) -> None:
-    """oneDNN in float32 on AMD's processors alone, and nothing is left switched afterwards."""
+    """oneDNN in float32 only on AMD processors; settings are restored afterwards."""
     monkeypatch.setattr("dragoman.nn.cpu.products._is_amd", lambda device: amd)  # noqa: ARG005
     with training_products(precision, torch.device("cpu")):
         assert uses_onednn(torch.float32) == (precision == "fp32" and amd)
