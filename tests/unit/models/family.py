@@ -1,4 +1,4 @@
-"""Small decoders and encoders alone, one for each word that their configs can say differently."""
+"""Small decoder-only and encoder-only models, one for each option of their configs."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A small model and tokenizers to save, and what can be seen of the model afterwards."""
+"""A small model and tokenizers to save, and the observable behaviour of the model afterwards."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ TINY = EncoderDecoderConfig(
 
 @dataclass(frozen=True)
 class Words:
-    """A tokenizer as far as a folder knows one: it can write itself."""
+    """A tokenizer as seen by a folder: it can save itself."""
 
     content: str = "{}"
 
@@ -40,7 +40,7 @@ def save(
     *,
     eight_bits: bool = False,
 ) -> EncoderDecoder:
-    """A saved model of random weights."""
+    """Save a model of random weights."""
     model, about = EncoderDecoder(config), FolderConfig(model=config)
     tokenizers = (Words(words),) * 2
     save_model(folder, model, about, tokenizers=tokenizers, eight_bits=eight_bits)
@@ -48,7 +48,7 @@ def save(
 
 
 def logits(model: Model) -> torch.Tensor:
-    """What the model says to one fixed pair."""
+    """Return the model's logits for a fixed pair."""
     assert isinstance(model, EncoderDecoder)
     said: torch.Tensor = model.eval()(torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7]]))
     return said

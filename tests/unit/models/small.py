@@ -1,4 +1,4 @@
-"""Small models and made sentences for the tests of the blocks and of the models."""
+"""Small models and generated sentences for the tests of blocks and models."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ SMALL = EncoderDecoderConfig(
     dropout=0.0,
 )
 
-# One for each word that a config can say differently.
+# One for each option of a config.
 VARIANTS = {
     "paper": SMALL,
     "pre": replace(SMALL, norm_position="pre"),
@@ -64,7 +64,7 @@ VARIANTS = {
 def make_model(
     config: EncoderDecoderConfig = SMALL, dtype: torch.dtype = torch.float64, seed: int = 0
 ) -> EncoderDecoder:
-    """Build a model in evaluation mode whose biases and norms, too, are drawn at random."""
+    """Build a model in evaluation mode with random biases and norms, too."""
     torch.manual_seed(seed)
     model = EncoderDecoder(config).to(dtype)
     stir(model)
@@ -72,13 +72,13 @@ def make_model(
 
 
 def stir(module: nn.Module) -> None:
-    """Move every weight, so that no bias is zero and no norm is one."""
+    """Change every weight, so that no bias is zero and no norm is one."""
     for parameter in module.parameters():
         parameter.data += 0.2 * torch.randn_like(parameter)
 
 
 def random_ids(seed: int, *shape: int) -> Tensor:
-    """Draw ids that are no specials."""
+    """Draw ids that are not special."""
     return torch.randint(4, V, shape, generator=torch.Generator().manual_seed(seed))
 
 
@@ -92,7 +92,7 @@ def random_sentences(seed: int, lengths: list[int], width: int | None = None) ->
 
 
 def distance(a: Tensor, b: Tensor) -> float:
-    """Return the greatest difference, relative to the greatest number where that exceeds 1."""
+    """Return the greatest difference, relative to the greatest number if that exceeds 1."""
     assert a.shape == b.shape
     a, b = a.detach(), b.detach()
     if not a.numel():

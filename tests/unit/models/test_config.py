@@ -1,4 +1,4 @@
-"""What a config refuses, and that it counts the parameters of what is built from it."""
+"""What a config refuses, and its count of the parameters of the model built from it."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ CONFIGS = [*VARIANTS.values(), *DECODERS.values(), *ENCODERS.values(), *SIZES.va
 
 @pytest.mark.parametrize("config", CONFIGS, ids=[str(n) for n in range(len(CONFIGS))])
 def test_a_config_counts_what_is_built(config: ModelConfig) -> None:
-    """Part by part, a matrix that is shared where it comes first."""
+    """Part by part; a shared matrix counts where it comes first."""
     with torch.device("meta"):
         model = build(config)
     counts = count_parameters(config)
@@ -59,7 +59,7 @@ def test_presets_in_the_style_of_others_have_their_size(
 
 
 def test_a_decoder_refuses_a_pattern_that_sees_ahead() -> None:
-    """What a decoder must predict may not be seen: the pattern and its place are named."""
+    """A decoder must not see what it predicts: the error names the pattern and its place."""
     with pytest.raises(InputError, match=r'patterns\[1\] = "full".*causal'):
         DecoderOnlyConfig(patterns=(Causal(), Full()))
     with pytest.raises(InputError, match=r'decoder_patterns\[0\] = "full".*causal'):
@@ -68,13 +68,13 @@ def test_a_decoder_refuses_a_pattern_that_sees_ahead() -> None:
 
 @pytest.mark.parametrize(("name", "millions"), [("base", 65), ("big", 213)])
 def test_the_papers_models_have_the_papers_size(name: str, millions: int) -> None:
-    """Table 3 says 65 and 213 million with about 37,000 tokens, rounded generously."""
+    """Table 3 gives 65 and 213 million with about 37,000 tokens, roughly rounded."""
     config = replace(preset(name), src_vocab_size=37_000, tgt_vocab_size=37_000)
     assert sum(count_parameters(config).values()) == pytest.approx(millions * 1e6, rel=0.03)
 
 
 def test_base_is_torchs_default_transformer() -> None:
-    """`torch.nn.Transformer()` is the base model, but for two last norms that the paper lacks."""
+    """`torch.nn.Transformer()` is the base model, except for two final norms the paper lacks."""
     config = replace(preset("base"), src_vocab_size=37_000, tgt_vocab_size=37_000)
     with torch.device("meta"):
         stacks = nn.Transformer(batch_first=True)
@@ -83,7 +83,7 @@ def test_base_is_torchs_default_transformer() -> None:
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:
-    """The error lists what is known and what was probably meant."""
+    """The error lists the known presets and the one probably meant."""
     with pytest.raises(InputError, match=r"'bas'.*tiny, small, base, big, deep.*mean base"):
         preset("bas")
 

@@ -1,4 +1,4 @@
-"""What is no whole model folder of one model is refused in one sentence."""
+"""Anything but a complete folder of one model is refused in one sentence."""
 
 import hashlib
 import json
@@ -37,18 +37,18 @@ def edit_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], objec
 
 
 def cut_weights(folder: Path) -> None:
-    """Take away the end of the weights."""
+    """Remove the end of the weights."""
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
 
 
 def set_weight(name: str, value: torch.Tensor) -> Callable[[Path], None]:
-    """What puts a value among the weights."""
+    """Return a function that sets one of the weights."""
     return lambda folder: edit_weights(folder, lambda weights: weights.update({name: value}))
 
 
 def save_weight(name: str, value: torch.Tensor) -> Callable[[Path], None]:
-    """What saves the model again with a value among its weights."""
+    """Return a function that saves the model again with one weight set."""
 
     def save_again(folder: Path) -> None:
         weights = load_file(folder / "model.safetensors") | {name: value}
@@ -58,7 +58,7 @@ def save_weight(name: str, value: torch.Tensor) -> Callable[[Path], None]:
 
 
 def set_model(key: str, value: object) -> Callable[[Path], None]:
-    """What changes the architecture of a folder of format 1, which has no hashes."""
+    """Return a function that changes the architecture of a folder of format 1, without hashes."""
 
     def change(data: dict[str, Any]) -> None:
         data["model"][key] = value
@@ -68,7 +68,7 @@ def set_model(key: str, value: object) -> Callable[[Path], None]:
 
 
 def set_config(key: str, value: object) -> Callable[[Path], None]:
-    """What puts a value into the config."""
+    """Return a function that sets a value in the config."""
     return lambda folder: edit_config(folder, lambda data: data.update({key: value}))
 
 
@@ -148,7 +148,7 @@ NORM = "encoder.layers.0.ffn_residual.norm.weight"
 
 
 def set_weights(**changed: torch.Tensor) -> Callable[[dict[str, torch.Tensor]], object]:
-    """What puts values among the weights, `__` standing for a dot."""
+    """Return a function that sets weights, with `__` for a dot."""
     named = {name.replace("__", "."): value for name, value in changed.items()}
     return lambda weights: weights.update(named)
 
@@ -189,14 +189,14 @@ IN_EIGHT_BITS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], object], str]
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model folder to damage copies of."""
+    """A model folder to copy and damage."""
     folder = tmp_path_factory.mktemp("model")
     save(folder)
     return folder
 
 
 def assert_refused(folder: Path, sentence: str) -> None:
-    """It is not loaded, which is said in one line with its name."""
+    """Assert that it does not load, and that one line with its name says so."""
     with pytest.raises(InputError, match=sentence) as caught:
         open_folder(folder).load()
     assert "\n" not in str(caught.value)
@@ -216,7 +216,7 @@ def test_a_damaged_folder_is_refused_in_one_sentence(
 
 @pytest.mark.parametrize("damage", IN_EIGHT_BITS)
 def test_damaged_weights_in_8_bits_are_refused_in_one_sentence(tmp_path: Path, damage: str) -> None:
-    """Also by whoever makes the hash fit: integers without their scales are no weights."""
+    """This holds even if the hash is made to fit: integers without scales are not weights."""
     folder = tmp_path / "m"
     save(folder, eight_bits=True)
     spoil, sentence = IN_EIGHT_BITS[damage]
@@ -228,7 +228,7 @@ def test_damaged_weights_in_8_bits_are_refused_in_one_sentence(tmp_path: Path, d
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_integers_are_of_format_3(tmp_path: Path, number: int) -> None:
-    """Older formats have none, with scales beside them or not."""
+    """Older formats have no integers, with or without scales."""
     save(tmp_path / "m", eight_bits=True)
     edit_config(tmp_path / "m", lambda data: data.update(format=number))
     with pytest.raises(InputError, match=r"weight.* must hold 32-bit floating-point numbers"):
@@ -239,7 +239,7 @@ def test_integers_are_of_format_3(tmp_path: Path, number: int) -> None:
 def test_an_older_folder_loads_with_a_warning(
     whole: Path, tmp_path: Path, dtype: torch.dtype
 ) -> None:
-    """Format 1 has no hash of the weights, and any float numbers; it is read all the same."""
+    """Format 1 has no hash of the weights, and any float dtype; it is read with a warning."""
     folder = shutil.copytree(whole, tmp_path / "m")
     weights = {name: w.to(dtype) for name, w in load_file(whole / "model.safetensors").items()}
     save_file(weights, folder / "model.safetensors")
@@ -258,7 +258,7 @@ def test_an_older_folder_loads_with_a_warning(
 
 
 def test_defaults_of_decoding_may_be_edited(whole: Path, tmp_path: Path) -> None:
-    """Only the architecture belongs to the weights; how it is laid out does not matter."""
+    """Only the architecture is tied to the weights; the layout of the file does not matter."""
     folder = shutil.copytree(whole, tmp_path / "m")
     edit_config(folder, lambda data: data["decoding"].update(beam_size=7))
     assert open_folder(folder).config.decoding.beam_size == 7
@@ -288,7 +288,7 @@ def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> N
 
 
 def test_weights_that_may_not_be_read_are_not_missing(whole: Path) -> None:
-    """The sentence has the system's reason, where the library says that there is no such file."""
+    """The sentence has the system's reason, although the library reports a missing file."""
     with tempfile.TemporaryDirectory() as open_to_all:
         folder = Path(open_to_all, "model")
         shutil.copytree(whole, folder)
@@ -297,7 +297,7 @@ def test_weights_that_may_not_be_read_are_not_missing(whole: Path) -> None:
         (folder / "model.safetensors").chmod(0o000)
         superuser = os.geteuid() == 0
         if superuser:
-            os.seteuid(65534)  # whom modes bind
+            os.seteuid(65534)  # a user to whom file modes apply
         try:
             with pytest.raises(InputError, match=r"Cannot read .*safetensors: Permission denied"):
                 open_folder(folder).load()

@@ -1,4 +1,4 @@
-"""Weights in 8 bits: what is rounded, how far, and that int8 decoding takes it for the same."""
+"""Weights in 8 bits: what is rounded, how far, and that int8 decoding gives the same numbers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,9 +33,9 @@ SOURCE = "src_embedding.weight"
 
 
 def matrix(seed: int, rows: int, smallest: int) -> torch.Tensor:
-    """Rows of any size from 10 ** smallest to 1e30, one of zeros.
+    """Return rows of any size from 10 ** smallest to 1e30, one of zeros.
 
-    Most of the weights lie in the middle between two integers.
+    Most of the weights are halfway between two integers.
     """
     generator = torch.Generator().manual_seed(seed)
     weight_OI = torch.randint(-127, 127, (rows, 8), generator=generator) + 0.5
@@ -47,14 +47,14 @@ def matrix(seed: int, rows: int, smallest: int) -> torch.Tensor:
 
 
 def save_in_eight_bits(folder: Path, model: torch.nn.Module, config: ModelConfig) -> Path:
-    """A folder of these weights."""
+    """Save a folder of these weights."""
     about = FolderConfig(model=config)
     save_model(folder, model.state_dict(), about, tokenizers=JOINT, eight_bits=True)
     return folder
 
 
 def rounded_names(model: torch.nn.Module) -> set[str]:
-    """The weights of embeddings and products, by their first names."""
+    """Return the weights of embeddings and products, by their first names."""
     kinds = (torch.nn.Linear, TokenEmbedding)
     chosen = {id(part.weight) for part in model.modules() if isinstance(part, kinds)}
     return {name for name, weight in model.named_parameters() if id(weight) in chosen}
@@ -62,7 +62,7 @@ def rounded_names(model: torch.nn.Module) -> set[str]:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_matrix_is_rounded_and_nothing_else(tmp_path: Path, name: str) -> None:
-    """Within half a step of its row; biases, norms and positions keep their bits."""
+    """The error is at most half a step of a row; biases, norms and positions keep their bits."""
     config = CONFIGS[name]
     torch.manual_seed(0)
     model = build(config)
@@ -74,7 +74,7 @@ def test_every_matrix_is_rounded_and_nothing_else(tmp_path: Path, name: str) -> 
     stored = load_file(folder / "model.safetensors")
     assert found.format == 3
     assert set(stored) == {*exact, *(f"{each}.scale" for each in names)}
-    assert [each for each, _ in loaded.named_parameters()] == list(exact)  # as tied as before
+    assert [each for each, _ in loaded.named_parameters()] == list(exact)  # tied as before
     for each, weight in loaded.named_parameters():
         assert weight.dtype is torch.float32
         assert weight.requires_grad
@@ -93,7 +93,7 @@ def test_every_matrix_is_rounded_and_nothing_else(tmp_path: Path, name: str) -> 
 @given(SEEDS)
 @settings(max_examples=60, deadline=None)
 def test_rows_of_any_size(seed: int) -> None:
-    """Also of zeros, of numbers so small that a scale has lost its digits, and of huge ones."""
+    """This includes zeros, numbers so small that a scale loses its digits, and huge ones."""
     weight_OI = matrix(seed, rows=12, smallest=-44)
     once = rounded({SOURCE: weight_OI}, TINY)
     found_OI = once[SOURCE] * once[f"{SOURCE}.scale"][:, None]
@@ -111,7 +111,7 @@ def test_rows_of_any_size(seed: int) -> None:
 @settings(max_examples=60, deadline=None)
 @torch.inference_mode()
 def test_a_product_has_the_integers_of_the_original(seed: int, scale: float) -> None:
-    """Rounding what was rounded finds the same integers and scales, also beside another matrix."""
+    """Rounding twice gives the same integers and scales, with another matrix joined, too."""
     first, second = Linear(8, 12), Linear(8, 5)
     weight_OI = matrix(seed, rows=17, smallest=-20)
     once = rounded({SOURCE: weight_OI}, TINY)
@@ -130,7 +130,7 @@ def test_a_product_has_the_integers_of_the_original(seed: int, scale: float) -> 
 @pytest.mark.parametrize("name", ["head-dim", "gqa", "swiglu"])
 @torch.inference_mode()
 def test_int8_decoding_differs_by_the_embeddings_alone(name: str, tmp_path: Path) -> None:
-    """With those of the original, a rounded model gives the same logits bit for bit."""
+    """With the original's embeddings, a rounded model gives the same logits bit for bit."""
     config = replace(VARIANTS[name], tie_embeddings="none")
     model = make_model(config, torch.float32)
     loaded = open_folder(save_in_eight_bits(tmp_path / "m", model, config)).model
@@ -143,7 +143,7 @@ def test_int8_decoding_differs_by_the_embeddings_alone(name: str, tmp_path: Path
 
 
 def step(model: Model, src_BS: torch.Tensor, tgt_N: torch.Tensor) -> torch.Tensor:
-    """The logits of a first token, in int8."""
+    """Return the logits of a first token, in int8."""
     assert isinstance(model, EncoderDecoder)
     frozen = freeze(model, "int8")
     assert isinstance(frozen, FrozenEncoderDecoder)
@@ -154,7 +154,7 @@ def step(model: Model, src_BS: torch.Tensor, tgt_N: torch.Tensor) -> torch.Tenso
 
 
 def test_saving_goes_between_the_formats(tmp_path: Path) -> None:
-    """A folder holds what was saved last; weights of the other format are never taken for its."""
+    """A folder contains the last save; weights of the other format are never mistaken for its own."""
     model, older = build(TINY), (0, "")
     for eight_bits, number in ((False, 2), (True, 3), (True, 3), (False, 2)):
         about = FolderConfig(model=TINY)

@@ -31,7 +31,7 @@ from dragoman.nn import LearnedPositions, MultiHeadAttention, TokenEmbedding, au
 def test_tied_matrices_are_one_storage(
     tying: Tying, *, source_is_target: bool, target_is_output: bool
 ) -> None:
-    """Tied means the same memory, also after a change of dtype and after loading weights."""
+    """They use the same memory, also after a change of dtype and after loading weights."""
     model = EncoderDecoder(replace(SMALL, tie_embeddings=tying))
     for _ in range(2):
         src, tgt = model.src_embedding.weight, model.tgt_embedding.weight
@@ -44,7 +44,7 @@ def test_tied_matrices_are_one_storage(
 
 
 def test_a_soft_cap_bends_the_logits() -> None:
-    """`c tanh(logit / c)` of the logits that the same weights give without a cap."""
+    """The logits are `c tanh(logit / c)` of those that the same weights give without a cap."""
     plain, capped = make_model(SMALL), make_model(replace(SMALL, logit_soft_cap=2.0))
     src_BS, tgt_BT = random_ids(1, 2, 5), random_ids(2, 2, 4)
     bent = 2.0 * torch.tanh(plain(src_BS, tgt_BT) / 2.0)
@@ -64,7 +64,7 @@ def test_each_projection_is_drawn_with_its_own_fan() -> None:
 
 @pytest.mark.parametrize(("scale", "std"), [(True, 256**-0.5), (False, 0.02)])
 def test_embeddings_are_drawn_for_their_scale(*, scale: bool, std: float) -> None:
-    """`N(0, D^-1/2)` where it is scaled; the row of padding is zero and gets no gradient."""
+    """`N(0, D^-1/2)` if scaled; the padding row is zero and gets no gradient."""
     torch.manual_seed(0)
     embedding = TokenEmbedding(200, 256, pad_id=7, scale=scale)
     assert embedding.weight.std().item() == pytest.approx(std, rel=0.02)
@@ -76,7 +76,7 @@ def test_embeddings_are_drawn_for_their_scale(*, scale: bool, std: float) -> Non
 
 
 def test_what_is_added_to_tokens_is_drawn_as_small_as_they_are() -> None:
-    """Vectors of places and of segments begin as `N(0, 0.02)`, as those of tokens do (BERT)."""
+    """Position and segment vectors start as `N(0, 0.02)`, like those of tokens (BERT)."""
     torch.manual_seed(0)
     bert = replace(encoder_preset("bert-tiny"), vocab_size=200, num_token_types=50)
     embedding = EncoderOnly(bert).embedding
@@ -88,7 +88,7 @@ def test_what_is_added_to_tokens_is_drawn_as_small_as_they_are() -> None:
 
 @pytest.mark.parametrize("name", ["paper", "llama-like", "adjacent-rotary", "relative-bias"])
 def test_bf16_autocast_agrees_within_bf16(name: str) -> None:
-    """Under autocast logits leave in bfloat16, near those of float32, and gradients are finite."""
+    """Under autocast logits are bfloat16, close to those of float32, and gradients are finite."""
     model = make_model(VARIANTS[name], torch.float32)
     src_BS, tgt_BT = random_sentences(1, [9, 4, 7]), random_sentences(2, [5, 9, 8])
     with autocast("fp32", torch.device("cpu")):

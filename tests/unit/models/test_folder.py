@@ -1,4 +1,4 @@
-"""The model folder: what is saved loads again, and a saving that fails changes nothing."""
+"""The model folder: what is saved loads again, and a failed save changes nothing."""
 
 import errno
 import json
@@ -50,7 +50,7 @@ def test_what_is_saved_loads_again(tmp_path: Path, config: ModelConfig) -> None:
 
 
 def test_a_state_dict_saves_the_same_model(tmp_path: Path) -> None:
-    """Averaged weights, whose tied matrices are separate copies, in any precision of floats."""
+    """Averaged weights, whose tied matrices are separate copies, work in any float precision."""
     model = EncoderDecoder(TINY)
     copies = {name: value.double() for name, value in model.state_dict().items()}
     save_model(tmp_path / "m", copies, FolderConfig(model=TINY), tokenizers=JOINT)
@@ -58,7 +58,7 @@ def test_a_state_dict_saves_the_same_model(tmp_path: Path) -> None:
 
 
 def test_the_config_says_everything_and_is_sorted(tmp_path: Path) -> None:
-    """Languages, decoding, format, version and the tokenizer's hash survive; keys are sorted."""
+    """Languages, decoding, format, version and the tokenizer's hash are kept; keys are sorted."""
     decoding = Decoding(beam_size=3, length_penalty=0.6)
     config = FolderConfig(model=TINY, decoding=decoding, src_lang="en", tgt_lang="zh")
     words = Words()
@@ -75,7 +75,7 @@ def test_the_config_says_everything_and_is_sorted(tmp_path: Path) -> None:
 
 
 def test_two_tokenizers_replace_one_and_back(tmp_path: Path) -> None:
-    """A folder holds tokenizer.json or the two files, never leftovers of the other layout."""
+    """A folder has tokenizer.json or the two files, never leftovers of the other layout."""
     model, config = EncoderDecoder(TINY), FolderConfig(model=TINY)
     for src, tgt, names in (
         (Words(), Words("[]"), {"tokenizer.src.json", "tokenizer.tgt.json"}),
@@ -87,7 +87,7 @@ def test_two_tokenizers_replace_one_and_back(tmp_path: Path) -> None:
 
 
 def test_a_loaded_model_needs_its_files_no_more(tmp_path: Path) -> None:
-    """Its weights are its own: what becomes of the file in place changes nothing."""
+    """Its weights are its own: changing the file in place changes nothing."""
     model = save(tmp_path / "m")
     loaded = open_folder(tmp_path / "m").model
     with (tmp_path / "m" / "model.safetensors").open("r+b") as weights:
@@ -110,7 +110,7 @@ def test_every_file_may_be_read_by_whom_the_folder_may(tmp_path: Path) -> None:
 
 
 def test_a_folder_keeps_what_else_it_holds(tmp_path: Path) -> None:
-    """Saving again replaces the model and leaves the training run beside it alone."""
+    """Saving again replaces the model and leaves the training run next to it alone."""
     (tmp_path / "training").mkdir()
     (tmp_path / "training" / "state").write_text("x")
     save(tmp_path)
@@ -120,12 +120,12 @@ def test_a_folder_keeps_what_else_it_holds(tmp_path: Path) -> None:
     assert not (tmp_path / ".saving").exists()
 
 
-# ---------------------------------------------------------------- saving that fails
+# ---------------------------------------------------------------- failed saves
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no resource limits")
 def test_a_disk_that_fills_while_the_weights_are_written(tmp_path: Path) -> None:
-    """The older model stays, and where there was none there is no folder; one sentence is said."""
+    """The older model stays, or no folder if there was none; one sentence reports it."""
     save(tmp_path / "m")
     before = {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir()}
     for name in ("m", "new"):
@@ -137,7 +137,7 @@ def test_a_disk_that_fills_while_the_weights_are_written(tmp_path: Path) -> None
 
 
 def test_files_are_on_the_disk_before_they_have_their_names(tmp_path: Path, disk: Disk) -> None:
-    """The first config comes last; later ones come before the weights, and know the old ones."""
+    """The first config comes last; later ones precede the weights, and know the old ones."""
     config = FolderConfig(model=TINY)
     save_model(tmp_path / "m", EncoderDecoder(TINY), config, tokenizers=JOINT, card="# Card\n")
     tokenizers = ["tokenizer.src.json", "tokenizer.tgt.json"]
@@ -150,7 +150,7 @@ def test_files_are_on_the_disk_before_they_have_their_names(tmp_path: Path, disk
 def test_a_disk_that_fails_when_it_is_synced_leaves_the_older_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some are full only then; nothing has been renamed by that time, whichever file it is."""
+    """Some disks are full only then; nothing has been renamed yet, whichever file fails."""
     model, fsync = save(tmp_path / "m"), os.fsync
 
     def fail_at(name: str) -> None:
@@ -204,14 +204,15 @@ saved = write()
 
 @pytest.mark.parametrize("model", ["same", "other"])
 def test_killed_at_every_change_of_a_file(tmp_path: Path, model: str) -> None:
-    """The folder holds the old weights or the new ones, as while it learns; or, where they are of
-    another model in 8 bits, it may be refused until somebody saves again.
+    """The folder has the old weights or the new ones, as during training.
+
+    If they are of another model in 8 bits, it may be refused until it is saved again.
     """
     assert moments(WRITES, tmp_path / "m", Path(__file__).parents[3], model) > 10
 
 
 def test_a_model_can_be_loaded_while_it_is_saved(tmp_path: Path) -> None:
-    """A reader gets the old weights or the new ones, whenever it comes."""
+    """A reader gets the old weights or the new ones at any time."""
     models, found = [save(tmp_path / "m")], []
     with ThreadPoolExecutor(1) as thread:
         saving = thread.submit(lambda: [save(tmp_path / "m") for _ in range(12)])
@@ -223,7 +224,7 @@ def test_a_model_can_be_loaded_while_it_is_saved(tmp_path: Path) -> None:
 
 
 def test_no_folder_can_be_where_a_file_is(tmp_path: Path) -> None:
-    """Also further up the path; nor where even the administrator may not write."""
+    """Neither further up the path, nor where even the administrator cannot write."""
     (tmp_path / "file").write_text("x")
     for folder in (tmp_path / "file", tmp_path / "file" / "m", Path("/proc/self/model")):
         with pytest.raises(InputError, match="Cannot write the model"):

@@ -1,4 +1,4 @@
-"""LoRA: what a model with adapters computes, learns and gives back."""
+"""LoRA: what a model with adapters computes, learns and restores."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ ALL = ("q_proj", "k_proj", "v_proj", "out_proj", "up", "down")
 
 
 def adapted(modules: tuple[str, ...] = ALL, layers: tuple[int, ...] = ()) -> Model:
-    """A small model with adapters."""
+    """Return a small model with adapters."""
     torch.manual_seed(3)
     model = build(SMALL).eval()
     adapt(model, LoraConfig(rank=2, alpha=6.0, modules=modules, layers=layers))
@@ -34,7 +34,7 @@ def moved(model: nn.Module) -> None:
 
 
 def logits(model: Model) -> Tensor:
-    """What it computes for some ids."""
+    """Return its logits for some ids."""
     ids = torch.arange(3, 15).view(2, 6)
     found: Tensor = model(ids, ids.flip(1))
     return found
@@ -53,7 +53,7 @@ def test_step_zero_is_the_base_model_to_the_bit() -> None:
 
 @torch.no_grad()
 def test_merging_is_the_same_function_and_leaves_no_trace() -> None:
-    """W + s B A computes what W x + s B A x does; afterwards the weights have their old bits."""
+    """W + s B A computes what W x + s B A x does; unmerging restores the bits of the weights."""
     model = adapted().double()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     moved(model)
@@ -70,7 +70,7 @@ WEIGHT = "encoder.layers.0.self_attn.kv_proj.weight"
 
 @torch.no_grad()
 def test_keys_and_values_are_adapted_apart() -> None:
-    """An adapter of v_proj moves the lower half of kv_proj alone, by alpha / r B A."""
+    """An adapter of v_proj changes only the lower half of kv_proj, by alpha / r B A."""
     model = adapted(("v_proj",))
     moved(model)
     module = model.get_submodule("encoder.layers.0.self_attn.kv_proj")
@@ -83,7 +83,7 @@ def test_keys_and_values_are_adapted_apart() -> None:
 
 
 def test_only_adapters_learn() -> None:
-    """They alone have gradients; of chosen layers where layers are chosen."""
+    """Only they have gradients; if layers are chosen, only in those."""
     model = adapted(("cross_attn.q_proj",), (1,))
     learning = [name for name, p in model.named_parameters() if p.requires_grad]
     module = "decoder.layers.1.cross_attn.q_proj.lora.q_proj"
@@ -94,7 +94,7 @@ def test_only_adapters_learn() -> None:
 
 
 def test_the_head_of_an_encoder_learns_too() -> None:
-    """All of a head and of a table of looks, which the base does not have; nothing else."""
+    """A whole head and the table of word features, which the base lacks, learn; nothing else."""
     model = build(replace(ENCODER, head=TaggingHead(labels=("a", "b")), word_features=9))
     adapt(model, LoraConfig(rank=2))
     learning = {name for name, p in model.named_parameters() if p.requires_grad}
@@ -106,7 +106,7 @@ def test_the_head_of_an_encoder_learns_too() -> None:
 
 @torch.no_grad()
 def test_dropout_is_of_what_an_adapter_reads() -> None:
-    """In training alone, and scaled; the weight itself reads all of the input."""
+    """Dropout applies in training only, and scales; the weight itself reads the whole input."""
     torch.manual_seed(3)
     model = build(SMALL)
     adapt(model, LoraConfig(rank=2, alpha=6.0, modules=("out_proj",), dropout=0.25))
@@ -136,13 +136,13 @@ def test_dropout_is_of_what_an_adapter_reads() -> None:
     ],
 )
 def test_settings_that_cannot_be(wrong: dict[str, object], message: str) -> None:
-    """Each is one sentence."""
+    """Each error is one sentence."""
     with pytest.raises(InputError, match=message):
         adapt(build(SMALL), replace(LoraConfig(rank=2), **wrong))  # type: ignore[arg-type]
 
 
 def test_a_rank_is_bounded_by_what_the_largest_matrix_has() -> None:
-    """Others may have fewer rows, as the values of a few heads have."""
+    """Smaller matrices may have fewer rows, such as the values of a few heads."""
     few = replace(SMALL, num_kv_heads=1)
     adapt(build(few), LoraConfig(rank=SMALL.d_model))
     with pytest.raises(InputError, match=f"at most {SMALL.d_model // SMALL.num_heads}$"):

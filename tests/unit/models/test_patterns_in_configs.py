@@ -1,4 +1,4 @@
-"""Patterns are named in configs, layer by layer, and what cannot work together is refused."""
+"""Patterns are named in configs, layer by layer, and invalid combinations are refused."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ WRITTEN: dict[str, AttentionPattern] = {
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_a_file_can_name_every_pattern(text: str, tmp_path: Path) -> None:
-    """TOML becomes the value, and what is kept of it becomes the value again."""
+    """TOML becomes the value, and its serialized form becomes the value again."""
     path = tmp_path / "model.toml"
     path.write_text(f"patterns = [{text}, {text}]")
     config = read_settings(path).build(EncoderOnlyConfig)
@@ -83,7 +83,7 @@ def test_a_file_can_name_every_pattern(text: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_pattern_that_cannot_be_is_refused(text: str, named: str, tmp_path: Path) -> None:
-    """The error says what and where."""
+    """The error says what is wrong and where."""
     path = tmp_path / "model.toml"
     path.write_text(f"patterns = [{text}]")
     with pytest.raises(InputError, match=named) as caught:
@@ -92,7 +92,7 @@ def test_a_pattern_that_cannot_be_is_refused(text: str, named: str, tmp_path: Pa
 
 
 def test_a_kind_that_nothing_imported_has_is_refused(tmp_path: Path) -> None:
-    """No module is looked for: a file cannot make the program run code."""
+    """No module is searched for: a file cannot make the program run code."""
     path = tmp_path / "model.toml"
     path.write_text('patterns = [{kind = "antigravity.Pattern"}]')
     with pytest.raises(
@@ -104,14 +104,14 @@ def test_a_kind_that_nothing_imported_has_is_refused(tmp_path: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighted(Pattern):
-    """Says that it is causal, and hides what is more than `ahead` tokens later."""
+    """Claims to be causal, and hides keys more than `ahead` tokens later."""
 
     kind: Literal["sighted"] = "sighted"
     ahead: int | None = None
     is_causal = True
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002
-        """`j <= i + ahead` on the default device; None where `attend` hides what it hides."""
+        """`j <= i + ahead` on the default device; None leaves hiding to `attend`."""
         if self.ahead is None:
             return None
         return distances(num_queries, num_keys) <= self.ahead
@@ -119,16 +119,16 @@ class Sighted(Pattern):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additive(Causal):
-    """Has a mask of numbers that are added."""
+    """Has an additive mask."""
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002
-        """0 where seen."""
+        """0 for visible keys."""
         return distances(num_queries, num_keys).le(0).double().log()
 
 
 @pytest.mark.parametrize("ahead", [{"ahead": 1}, {"ahead": 50}])
 def test_a_decoder_believes_the_mask_and_not_the_flag(ahead: dict[str, int]) -> None:
-    """A pattern of one's own that is off by one would learn to copy what it is to predict."""
+    """A custom pattern that is off by one would learn to copy the token it predicts."""
     patterns = [{"kind": "sighted", **ahead}]
     back = parse_settings(DecoderOnlyConfig, {"patterns": [{"kind": "sighted", "ahead": 0}]}, "a")
     assert to_plain(back)["patterns"] == [{"kind": "sighted", "ahead": 0}]
@@ -140,7 +140,7 @@ def test_a_decoder_believes_the_mask_and_not_the_flag(ahead: dict[str, int]) -> 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_a_decoder_looks_at_boolean_masks_alone(device: str) -> None:
-    """On whatever device models are made; a flag without a mask is believed."""
+    """On any device models are made on; a flag without a mask is accepted."""
     with torch.device(device):
         for sighted in {"kind": "sighted", "ahead": 0}, {"kind": "sighted"}:
             assert parse_settings(DecoderOnlyConfig, {"patterns": [sighted]}, "a").patterns
@@ -153,7 +153,7 @@ def _patterns_of(stack: nn.Module) -> list[object]:
 
 
 def test_patterns_are_repeated_over_the_layers() -> None:
-    """From the first, in each variant; and those of the encoder are not the decoder's."""
+    """They repeat from the first, in each variant; encoder and decoder have their own."""
     near, far = SlidingWindow(size=4, causal=False), Full()
     back, all_before = SlidingWindow(size=3), Causal()
     decoder = DecoderOnly(replace(DECODER, num_layers=4, patterns=(back, back, all_before)))
@@ -169,7 +169,7 @@ def test_patterns_are_repeated_over_the_layers() -> None:
 
 
 def test_linear_attention_refuses_what_needs_scores() -> None:
-    """A bias, a cap, a scale or dropout of weights would be left out without a word."""
+    """A bias, a cap, a scale or dropout of weights would be silently ignored."""
     patterns = (Causal(), LinearAttention())
     with pytest.raises(InputError, match=r'patterns\[1\] = "linear".*positions = "alibi"'):
         DecoderOnlyConfig(patterns=patterns, positions=ALiBi())
