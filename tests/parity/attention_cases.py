@@ -1,4 +1,4 @@
-"""Patterns, drawn inputs, and what it means that a fast path equals the reference."""
+"""Patterns, drawn inputs, and the check that a fast path equals the reference."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -53,7 +53,7 @@ LINEAR = st.one_of(
 
 
 class Case(NamedTuple):
-    """Inputs that ask for gradients, and how they are weighed and masked."""
+    """Inputs that require gradients, with their scoring and mask."""
 
     inputs: tuple[Tensor, Tensor, Tensor]
     mask: Tensor | None
@@ -61,7 +61,7 @@ class Case(NamedTuple):
 
 
 def draw_bias(data: st.DataObject, num_heads: int, dtype: torch.dtype) -> Bias | None:
-    """Make the bias of T5 or of ALiBi, or none."""
+    """Make T5's or ALiBi's bias, or none."""
     relative = RelativeBias(num_buckets=8, max_distance=30)
     scheme = data.draw(st.sampled_from([None, relative, ALiBi()]))
     return None if scheme is None else scheme.make_bias(num_heads, bidirectional=True).to(dtype)
@@ -75,8 +75,9 @@ def draw_case(
     of_keys: bool = False,
     kv_heads: int = 0,
 ) -> Case:
-    """Draw shapes (shared heads; `T <= S` without `longest_query`), a scoring, and a mask that
-    hides much, if `of_keys` the same from every query.
+    """Draw shapes (shared heads; `T <= S` without `longest_query`), a scoring, and a mask.
+
+    The mask hides much; with `of_keys` it is the same for every query.
     """
     dtype = data.draw(st.sampled_from(list(TOLERANCES)))
     rows, group = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
@@ -104,7 +105,7 @@ def draw_case(
 def assert_equals_reference(
     pattern: Pattern | Packed, case: Case, fast: Callable[..., Tensor]
 ) -> None:
-    """Outputs and gradients are the reference's under the pattern's mask; blind rows are zeros."""
+    """Assert that outputs and gradients are the reference's under the mask, and blind rows zero."""
     (q, k, v), mask, scoring = case
     own = pattern.mask(q.shape[2], k.shape[2], q.device)
     seen = own if mask is None else mask if own is None else own & mask

@@ -1,4 +1,4 @@
-"""Small models of Hugging Face with random weights, and ours with the same ones.
+"""Small Hugging Face models with random weights, and ours with the same weights.
 
 Nothing is downloaded: their classes are built from configs, and every weight is drawn here.
 """
@@ -23,11 +23,11 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
 
 class AllInFloat64(TorchFunctionMode):
-    """Where their code asks for float32 it gets float64.
+    """Replaces the float32 that their code requests by float64.
 
-    Some parts of theirs compute in float32 whatever the model's dtype (RMSNorm, rotary angles,
+    Parts of their code compute in float32 whatever the model's dtype (RMSNorm, rotary angles,
     tables of sines, the softmax of Llama): right for bfloat16, but float64 logits then agree to
-    1e-6 only. Their formulas stay as they are.
+    only 1e-6. Their formulas are unchanged.
     """
 
     def __torch_function__(
@@ -49,7 +49,7 @@ def _wide(value: object) -> object:
 
 @contextmanager
 def computing_in(dtype: torch.dtype) -> Iterator[None]:
-    """Inside, their models are built and run in this dtype and no other."""
+    """Build and run their models in this dtype only, inside the context."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -65,7 +65,7 @@ def computing_in(dtype: torch.dtype) -> Iterator[None]:
 def make_theirs(
     kind: type[PreTrainedModel], config: PreTrainedConfig, dtype: torch.dtype = torch.float64
 ) -> PreTrainedModel:
-    """Build a model of theirs in which no bias is zero, no norm is one and no row is empty."""
+    """Build one of their models with no bias zero, no norm one and no row empty."""
     torch.manual_seed(0)
     config._attn_implementation = "eager"
     with computing_in(dtype):
@@ -85,19 +85,19 @@ def make_theirs(
 def make_named(
     name: str, keys: Mapping[str, Any], dtype: torch.dtype = torch.float64
 ) -> PreTrainedModel:
-    """Build a model of theirs by the name of its class and the keys of its config."""
+    """Build one of their models from the name of its class and the keys of its config."""
     kind = getattr(transformers, name)
     return make_theirs(kind, kind.config_class(**keys), dtype)
 
 
 def sines_before_cosines(num_positions: int, d_model: int) -> Tensor:
-    """Marian's table; the class rounds it to float32 before it is given to the model."""
+    """Return Marian's table; their class would round it to float32."""
     angles = np.arange(num_positions)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
     return torch.from_numpy(np.concatenate([np.sin(angles), np.cos(angles)], axis=1))
 
 
 def run(theirs: PreTrainedModel, **inputs: Tensor | None) -> Tensor:
-    """Return their logits, or hidden states where the class has no head."""
+    """Return their logits, or hidden states if the class has no head."""
     with computing_in(theirs.dtype):
         out = theirs(**inputs)
     for name in ("logits", "prediction_logits", "last_hidden_state"):
@@ -108,15 +108,15 @@ def run(theirs: PreTrainedModel, **inputs: Tensor | None) -> Tensor:
 
 
 def config_file(theirs: PreTrainedModel) -> dict[str, Any]:
-    """Return what `config.json` holds when they save the model."""
+    """Return the `config.json` that they would save."""
     text = theirs.config.to_json_string()
     return {**json.loads(text), "architectures": [type(theirs).__name__]}
 
 
 def make_ours(theirs: PreTrainedModel) -> Model:
-    """Build our model by their config and fill it with their weights, by the family's map.
+    """Build our model from their config and fill it with their weights, by the family's map.
 
-    Every weight is set once, and there are as many as the config alone says.
+    Every weight is set once, and their number is the one that the config gives.
     """
     hf = config_file(theirs)
     config = family(hf).config(hf)
@@ -133,7 +133,7 @@ def make_ours(theirs: PreTrainedModel) -> Model:
 
 
 def assert_same_logits(ours: Tensor, theirs: Tensor) -> None:
-    """The numbers agree, relative to the greatest, and so does the choice at every place."""
+    """Assert that numbers agree, relative to the greatest, and so does each position's argmax."""
     assert ours.shape == theirs.shape
     assert ours.dtype == theirs.dtype
     ours, theirs = ours.detach(), theirs.detach()
@@ -147,10 +147,10 @@ def assert_same_gradients(
     *,
     except_row: int | None = None,
 ) -> None:
-    """A loss of both logits has the same gradients: theirs go through the map of the weights.
+    """Assert that a loss of both logits has the same gradients, theirs mapped like weights.
 
-    Tensors that theirs do not train (a bias that is a buffer there) are left out, and so is a row
-    of the embeddings where only one of the two looks padding up without a gradient.
+    Tensors that they do not train (such as a buffer for a bias) are skipped, and so is an embedding
+    row that only one of the two looks up as padding without a gradient.
     """
     for model, logits in (ours, theirs):
         model.zero_grad()
@@ -159,7 +159,7 @@ def assert_same_gradients(
     learned = {n: p.grad for n, p in theirs[0].named_parameters(remove_duplicate=False)}
     hf = config_file(theirs[0])
     kind, config = family(hf), family(hf).config(hf)
-    nothing = dict(kind.each_weight(zeros, config))  # what the map adds of itself: Gemma's ones
+    nothing = dict(kind.each_weight(zeros, config))  # what the map itself adds: Gemma's ones
     given = zeros | {n: g for n, g in learned.items() if g is not None}
     grads = dict(kind.each_weight(given, config))
     grads = {name: grad - nothing[name] for name, grad in grads.items()}

@@ -1,4 +1,4 @@
-"""Adapters in the form of `peft`: what either library writes, the other computes the same with."""
+"""Adapters in the format of `peft`: either library computes the same with the other's files."""
 
 import json
 import shutil
@@ -21,18 +21,18 @@ from dragoman.models.build import Model
 from dragoman.models.lora import LoraConfig, adapt
 
 peft = pytest.importorskip("peft", reason="needs peft")
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of peft
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # from peft
 MODULES = {
     "marian": (["q_proj", "v_proj", "fc1"], ("q_proj", "v_proj", "up")),
     "llama": (["q_proj", "k_proj", "down_proj"], ("q_proj", "k_proj", "down")),
     "bert": (["query", "value"], ("q_proj", "v_proj")),
     "t5": (["q", "v"], ("q_proj", "v_proj")),
 }
-"""Names there, and here, of the same matrices."""
+"""Their names, and ours, of the same matrices."""
 
 
 def opened(folder: Path) -> tuple[Model, FolderConfig]:
-    """What is in a folder, read anew."""
+    """Open a folder; return its model and config."""
     found = open_folder(folder)
     return found.model, found.config
 
@@ -81,7 +81,7 @@ def test_ours_reads_peft(name: str, tmp_path: Path) -> None:
 
 
 def written_by_peft(folder: Path, base: Path, **options: object) -> Any:  # noqa: ANN401 -- theirs
-    """A folder of peft's for the small Marian, and the model that it is of."""
+    """Write peft's adapter folder for the small Marian; return its model."""
     fresh = type(theirs("marian")).from_pretrained(base, dtype=torch.float32)
     settings = peft.LoraConfig(
         **{"r": 4, "lora_alpha": 5, "target_modules": ["q_proj", "v_proj"]} | options
@@ -104,7 +104,7 @@ def written_by_peft(folder: Path, base: Path, **options: object) -> Any:  # noqa
 )
 @torch.no_grad()
 def test_scales_and_ranks_are_pefts(options: dict[str, object], base: Path, tmp_path: Path) -> None:
-    """rsLoRA, and matrices with ranks and scales of their own."""
+    """This covers rsLoRA, and matrices with their own ranks and scales."""
     wanted = written_by_peft(tmp_path / "adapter", base, **options)
     model, config = opened(base)
     merge_adapter(tmp_path / "adapter", model, config)
@@ -130,7 +130,7 @@ def test_scales_and_ranks_are_pefts(options: dict[str, object], base: Path, tmp_
     ids=str,
 )
 def test_other_kinds_are_refused(options: dict[str, object], base: Path, tmp_path: Path) -> None:
-    """What stored adapters alone do not say is refused, and its key is named."""
+    """Anything that the stored adapters alone do not express is refused by the name of its key."""
     (key,) = options
     real = key not in ("a_key_of_tomorrow", "layer_replication", "target_parameters")
     written_by_peft(tmp_path / "adapter", base, **(options if real else {}))
@@ -143,7 +143,7 @@ def test_other_kinds_are_refused(options: dict[str, object], base: Path, tmp_pat
 
 
 def fresh_adapter(base: Path, run: Path) -> Path:
-    """A folder of ours with adapters of the small Marian."""
+    """Write our adapter folder for the small Marian."""
     model, config = opened(base)
     lora = LoraConfig(rank=2)
     adapt(model, lora)
@@ -152,7 +152,7 @@ def fresh_adapter(base: Path, run: Path) -> Path:
 
 
 def test_an_adapter_knows_its_base(base: Path, tmp_path: Path) -> None:
-    """Of another model of the same shapes it is refused; of its own in a copy it is not."""
+    """It is refused for another model of the same shapes, but not for a copy of its own."""
     folder = fresh_adapter(base, tmp_path)
     merge_adapter(folder, *opened(base))
     model, config = opened(base)
@@ -163,7 +163,7 @@ def test_an_adapter_knows_its_base(base: Path, tmp_path: Path) -> None:
 
 
 def test_adapters_beside_whole_weights_are_not_applied_unsaid(base: Path, tmp_path: Path) -> None:
-    """Nothing tells whether they are in these weights; in a folder of their own they are added."""
+    """They may be merged already, so a warning says so; in their own folder they are added."""
     adapter = fresh_adapter(base, tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

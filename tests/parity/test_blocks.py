@@ -41,17 +41,17 @@ FORMULAS: dict[str, Callable[[Array], Array]] = {
 
 
 def weights(module: nn.Module) -> dict[str, Array]:
-    """The parameters as arrays."""
+    """Return the parameters as arrays."""
     return {name: p.detach().numpy() for name, p in module.named_parameters()}
 
 
 def inputs(*shape: int) -> torch.Tensor:
-    """Numbers around 0 of a scale of 2."""
+    """Return normal numbers with a scale of 2."""
     return 2 * torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
 def softmax(scores: Array) -> Array:
-    """Softmax over the last axis; a row of minus infinities gives zeros."""
+    """Compute softmax over the last axis; a row of minus infinities gives zeros."""
     top = scores.max(-1, keepdims=True)
     exps = np.exp(scores - np.where(np.isfinite(top), top, 0))
     result: Array = exps / np.maximum(exps.sum(-1, keepdims=True), 1e-300)
@@ -100,7 +100,7 @@ def test_attention_is_the_formula(
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
 def test_layer_norm_is_the_formula(*, bias: bool) -> None:
-    """The variance is divided by D, and eps stands inside the root."""
+    """The variance is divided by D, and eps is inside the root."""
     norm = LayerNorm(6, eps=0.3, bias=bias).double()
     stir(norm)
     x, w = inputs(2, 3, 6), weights(norm)
@@ -137,7 +137,7 @@ def test_feed_forward_is_the_formula(activation: Activation, *, gated: bool, bia
 
 
 def test_what_is_meant_where_nothing_is_said() -> None:
-    """An eps of 1e-5 as in torch, which shows in small numbers, and the paper's ReLU."""
+    """Defaults are an eps of 1e-5 as in torch, visible in small numbers, and the paper's ReLU."""
     x = 1e-3 * inputs(2, 3, 6)
     for ours, theirs in (
         (LayerNorm(6), torch.nn.LayerNorm(6)),

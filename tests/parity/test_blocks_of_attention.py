@@ -12,7 +12,7 @@ from dragoman.nn.patterns.blocks import STRIP_SCORES
 
 
 def test_windows_in_more_blocks_than_a_strip_holds() -> None:
-    """Each of two strips has its blocks' masks, and the distances that all blocks share."""
+    """Each of two strips has the masks of its blocks, and the distances that all blocks share."""
     pattern, length = SlidingWindow(size=64), 640
     shapes = [(2, heads, length, 2) for heads in (4, 2, 2)]
     q, k, v = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
@@ -26,7 +26,7 @@ def test_windows_in_more_blocks_than_a_strip_holds() -> None:
 @given(st.data(), SIZES, st.booleans())
 @settings(max_examples=100)
 def test_dense_attention_in_blocks(data: st.DataObject, block: int, causal: bool) -> None:  # noqa: FBT001 (drawn)
-    """A block of queries at a time gives what all at once give, under every mask, bias and cap."""
+    """One block of queries at a time gives the result of all at once, with any mask, bias, cap."""
 
     def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         return attention_by_blocks(q, kv, mask, scoring, is_causal=causal, block_queries=block)
@@ -35,7 +35,7 @@ def test_dense_attention_in_blocks(data: st.DataObject, block: int, causal: bool
 
 
 def test_blocks_are_computed_again_with_the_same_dropout() -> None:
-    """The gradients of a blockwise pass with dropout belong to the weights of its forward pass."""
+    """Gradients of a blockwise pass with dropout belong to the weights of its forward pass."""
     torch.manual_seed(0)
     scoring = Scoring(scale=1.0, dropout=Dropout(0.5))
     q, k = torch.randn(1, 1, 30, 2), torch.randn(1, 1, 30, 2)

@@ -1,6 +1,6 @@
-"""Converted folders, loaded by the libraries that they are for, against the model itself.
+"""Converted folders, loaded by the libraries they are for, against the model itself.
 
-`convert` compares the greedy translations of lines and their logits; here is what it does not see.
+`convert` compares greedy translations and their logits; these tests cover the rest.
 """
 
 from dataclasses import replace
@@ -72,7 +72,7 @@ def converted(tmp_path: Path, config: EncoderDecoderConfig, to: TargetName) -> E
 
 @pytest.mark.parametrize("name", BOTH | PRE)
 def test_transformers_computes_the_same(tmp_path: Path, name: str) -> None:
-    """Ids and logits of a padded batch, by the classes that users call."""
+    """Ids and logits of a padded batch agree, with the classes that users call."""
     model = converted(tmp_path, (BOTH | PRE)[name], "huggingface")
     theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
@@ -90,7 +90,7 @@ def test_transformers_computes_the_same(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("config", ALL.values(), ids=ALL.keys())
 def test_ctranslate2_computes_the_same(tmp_path: Path, config: EncoderDecoderConfig) -> None:
-    """The log-probabilities of targets that are given, in a batch."""
+    """The log-probabilities of given targets agree, in a batch."""
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
     converted(tmp_path, config, "ctranslate2")
     engine = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32")

@@ -1,4 +1,4 @@
-"""Decoders and encoders alone, converted and loaded by the `Auto` classes that users call."""
+"""Converted decoder-only and encoder-only models, loaded by the `Auto` classes that users call."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -61,11 +61,11 @@ PROMPTS = [*random_lines(5, seed=3, longest=8), "</s> <pad>", "😀 我喜欢  a
 
 @pytest.mark.parametrize("case", DECODERS)
 def test_a_decoder_goes_on_alike(tmp_path: Path, case: str) -> None:
-    """Ids, logits of a batch padded in front, and what follows greedily on a prompt."""
+    """Ids, logits of a batch padded in front, and greedy continuations of a prompt agree."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     name, config = DECODERS[case]
-    opening = "\n" if case == "own-no-bias" else None  # as the recipe of code has it
+    opening = "\n" if case == "own-no-bias" else None  # as in the recipe for code
     defaults = GenerationDefaults(temperature=0.0, max_tokens=9, opening=opening)
     model = save(tmp_path / "model", config, generation=defaults)
     assert isinstance(model, DecoderOnly)
@@ -83,7 +83,7 @@ def test_a_decoder_goes_on_alike(tmp_path: Path, case: str) -> None:
         assert not any(row[: -len(ids)])
     mask_BL = batch.attention_mask.bool()
     with torch.inference_mode():
-        places_BL = (mask_BL.long().cumsum(1) - 1).clamp(min=0)  # their generate counts so too
+        places_BL = (mask_BL.long().cumsum(1) - 1).clamp(min=0)  # as their generate counts
         found = theirs(**batch, position_ids=places_BL).logits
         assert distance(found[mask_BL], model(batch.input_ids, mask_BL)[mask_BL]) < 1e-5
         written = theirs.generate(**batch)[:, mask_BL.shape[1] :].tolist()
@@ -93,7 +93,7 @@ def test_a_decoder_goes_on_alike(tmp_path: Path, case: str) -> None:
 
 
 def test_a_dialogue_is_held_alike(tmp_path: Path) -> None:
-    """Its chat template gives the ids that ours reads of turns, and the same answers."""
+    """The chat template gives the ids that we read from turns, and the answers are the same."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     roles = tiny_chat.make_tokenizer()
@@ -124,7 +124,7 @@ def test_a_dialogue_is_held_alike(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", FOR_CTRANSLATE2)
 def test_ctranslate2_goes_on_alike(tmp_path: Path, case: str) -> None:
-    """On each prompt greedily, as the conversion itself compares."""
+    """The greedy continuation of each prompt agrees, as the conversion itself compares."""
     pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
     opening = "\n" if case == "own" else None
     defaults = GenerationDefaults(temperature=0.0, max_tokens=9, opening=opening)
@@ -134,7 +134,7 @@ def test_ctranslate2_goes_on_alike(tmp_path: Path, case: str) -> None:
 
 @pytest.mark.parametrize(("name", "config"), HEADS.items(), ids=HEADS)
 def test_an_encoder_answers_alike(tmp_path: Path, name: str, config: EncoderOnlyConfig) -> None:
-    """Logits of a padded batch, and the labels by their names."""
+    """Logits of a padded batch and the names of the labels agree."""
     import transformers
 
     model = save(tmp_path / "model", config, reading=ReadingDefaults())
@@ -158,7 +158,7 @@ def test_an_encoder_answers_alike(tmp_path: Path, name: str, config: EncoderOnly
 
 
 def test_weights_are_cut_into_files_with_an_index(tmp_path: Path) -> None:
-    """By the size that is asked for; the probe has read them back."""
+    """The files have the requested size; the probe has read them back."""
     save(tmp_path / "model", LLAMA)
     proof = convert(tmp_path / "model", tmp_path / "out", "huggingface", shard_size="30KB")
     assert proof.worst < 1e-5
@@ -175,7 +175,7 @@ def test_weights_are_cut_into_files_with_an_index(tmp_path: Path) -> None:
     [("huggingface", "big", "not a file size"), ("onnx", "5GB", "requires --to huggingface")],
 )
 def test_only_a_size_is_one(tmp_path: Path, to: Any, size: str, message: str) -> None:  # noqa: ANN401
-    """And only where weights are files of ours to cut."""
+    """An invalid size is refused, and so is any size for weights that are not written in shards."""
     save(tmp_path / "model", LLAMA)
     with pytest.raises(InputError, match=message):
         convert(tmp_path / "model", tmp_path / "out", to, shard_size=size)

@@ -1,4 +1,4 @@
-"""ONNX folders, run by onnxruntime: in batches, and by the program that lies beside the graphs."""
+"""ONNX folders, run by onnxruntime in batches and by the program next to the graphs."""
 
 import re
 import subprocess
@@ -44,7 +44,7 @@ LINES = [*random_lines(3, seed=5, longest=8), "</s> <pad>", "😀 我喜欢  a"]
 
 
 def open_graph(folder: Path, name: str = "model") -> Any:  # noqa: ANN401 (their class)
-    """A graph, in the opset that the page names, with its weights in a file of their own."""
+    """Open a graph, with the opset that the page names and its weights in a separate file."""
     path = folder / f"{name}.onnx"
     (opset,) = onnx.load(path, load_external_data=False).opset_import
     assert f"opset {opset.version}:" in (folder / "README.md").read_text()
@@ -53,14 +53,14 @@ def open_graph(folder: Path, name: str = "model") -> Any:  # noqa: ANN401 (their
 
 
 def run(session: Any, given: Mapping[str, Tensor]) -> dict[str, Tensor]:  # noqa: ANN401
-    """All outputs by their names."""
+    """Return all outputs by name."""
     names = [output.name for output in session.get_outputs()]
     found = session.run(names, {name: tensor.numpy() for name, tensor in given.items()})
     return dict(zip(names, map(torch.from_numpy, found), strict=True))
 
 
 def no_past(session: Any, rows: int) -> dict[str, Tensor]:  # noqa: ANN401
-    """Keys and values of no token."""
+    """Return keys and values of no tokens."""
     return {
         put.name: torch.zeros(rows, put.shape[1], 0, put.shape[3])
         for put in session.get_inputs()
@@ -69,7 +69,7 @@ def no_past(session: Any, rows: int) -> dict[str, Tensor]:  # noqa: ANN401
 
 
 def own_program(folder: Path, lines: Sequence[str], *codes: str) -> str:
-    """What run.py writes for lines; and the page's example runs, without PyTorch."""
+    """Return what run.py writes for lines; check that the page's example runs without PyTorch."""
     command, given = [sys.executable, "run.py", *codes], "\n".join(lines).encode()
     done = subprocess.run(command, cwd=folder, input=given, capture_output=True, check=True)
     page = (folder / "README.md").read_text()
@@ -81,7 +81,7 @@ def own_program(folder: Path, lines: Sequence[str], *codes: str) -> str:
 
 
 def test_a_translator_runs_by_steps(tmp_path: Path) -> None:
-    """A padded batch, its targets fed one, three and one at a time; and greedy translations."""
+    """A padded batch agrees, with targets fed one, three and one at a time; so do translations."""
     model = save(tmp_path / "model", PAPER, decoding=DECODING)
     assert isinstance(model, EncoderDecoder)
     assert convert(tmp_path / "model", tmp_path / "out", "onnx", LINES).worst < 1e-5
@@ -105,7 +105,7 @@ def test_a_translator_runs_by_steps(tmp_path: Path) -> None:
 
 
 def test_a_decoder_runs_by_steps(tmp_path: Path) -> None:
-    """Prompts padded in front at once, then a token for each; and what follows on a prompt."""
+    """Prompts padded in front at once, then a token each, agree; so do continuations."""
     defaults = GenerationDefaults(temperature=0.0, max_tokens=5, opening="\n")
     model = save(tmp_path / "model", LLAMA, generation=defaults)
     assert isinstance(model, DecoderOnly)
@@ -128,7 +128,7 @@ def test_a_decoder_runs_by_steps(tmp_path: Path) -> None:
 
 
 def test_an_encoder_runs_in_batches(tmp_path: Path) -> None:
-    """Padding takes no part in the mean; labels come by their names."""
+    """Padding is left out of the mean; labels come with their names."""
     model = save(tmp_path / "model", READER, reading=ReadingDefaults())
     assert isinstance(model, EncoderOnly)
     assert convert(tmp_path / "model", tmp_path / "out", "onnx", LINES).worst < 1e-5

@@ -1,4 +1,4 @@
-"""Folders of Hugging Face for CTranslate2 and ONNX, against the classes that published them."""
+"""Hugging Face folders for CTranslate2 and ONNX, against the classes that published them."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ SOME = LINES[:8]
 def folder_for(
     name: str, path: Path, sizes: Mapping[str, Any] | None = None
 ) -> tuple[Path, object]:
-    """A folder of Hugging Face, or for translators of one language pair one that we made of it."""
+    """Write a Hugging Face folder; for a translator of one language pair, convert it to ours."""
     model = make_folder(path / "theirs", name, sizes)
     if name in CODES:
         return path / "theirs", model
@@ -44,13 +44,13 @@ def folder_for(
 
 @pytest.mark.parametrize("name", CASES)
 def test_ctranslate2_translates_as_we_do(name: str, tmp_path: Path) -> None:
-    """As the conversion itself compares; `test_foreign_texts` holds us to their class."""
+    """The conversion itself compares; `test_foreign_texts` compares us with their class."""
     folder, _ = folder_for(name, tmp_path)
     assert convert(folder, tmp_path / "out", "ctranslate2", SOME).worst < 2e-5
 
 
 def test_ctranslate2_is_used_by_the_tokenizer_of_the_publisher(tmp_path: Path) -> None:
-    """Pieces go in by its names, and the language as a prefix."""
+    """It takes pieces by the tokenizer's names, and the language as a prefix."""
     folder, model = folder_for("nllb", tmp_path)
     convert(folder, tmp_path / "out", "ctranslate2", SOME)
     tokenizer = read_tokenizer(folder)
@@ -73,7 +73,7 @@ ONE_LAYER = {"encoder_layers": 1, "decoder_layers": 1}
 
 
 def mbart_of_one_pair(path: Path) -> Path:
-    """A folder whose decoder starts with a language, as of an mBART that was fine-tuned."""
+    """Write a folder whose decoder starts with a language, like a fine-tuned mBART."""
     make_folder(path, "mbart", ONE_LAYER)
     start = read_tokenizer(path).convert_tokens_to_ids("de_DE")
     for file in ("config.json", "generation_config.json"):
@@ -89,7 +89,7 @@ def test_a_language_that_a_decoder_starts_with_is_read_once(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("case", ["gpt2", "llama", "qwen2", "bert", "xlm-r"])
 def test_ctranslate2_answers_as_we_do(case: str, tmp_path: Path) -> None:
-    """What follows on prompts as their tokenizer frames them; hidden states of an encoder."""
+    """Continuations of prompts in their tokenizer's frame agree, and an encoder's hidden states."""
     path = make(tmp_path / "theirs", case)
     assert convert(path, tmp_path / "out", "ctranslate2", SOME).worst < 2e-5
 
@@ -103,7 +103,7 @@ def test_ctranslate2_answers_as_we_do(case: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_refused_of_theirs(case: str, to: TargetName, message: str, tmp_path: Path) -> None:
-    """In one sentence, and nothing is written."""
+    """The error is one sentence, and nothing is written."""
     path = make(tmp_path / "theirs", case)
     with pytest.raises(InputError, match=message):
         convert(path, tmp_path / "out", to)
@@ -112,9 +112,9 @@ def test_what_is_refused_of_theirs(case: str, to: TargetName, message: str, tmp_
 
 @pytest.mark.parametrize("name", ["marian", "mbart"])
 def test_the_program_translates_as_we_do(name: str, tmp_path: Path) -> None:
-    """By SentencePiece or tokenizers; between two languages, one of which the decoder starts with.
+    """It uses SentencePiece or tokenizers; a decoder may start with one of two languages.
 
-    Of an encoder, `test_converted_onnx` says the same.
+    `test_converted_onnx` tests an encoder.
     """
     pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
     if name == "marian":
@@ -135,7 +135,7 @@ def test_the_program_translates_as_we_do(name: str, tmp_path: Path) -> None:
 
 
 def test_the_program_continues_as_we_do(tmp_path: Path) -> None:
-    """What follows on a prompt, which has the frame of its publisher."""
+    """Continuations of a prompt in its publisher's frame agree."""
     pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
     path = make(tmp_path / "theirs", "llama", num_hidden_layers=1, max_position_embeddings=2048)
     assert convert(path, tmp_path / "out", "onnx", SOME).worst < 2e-5

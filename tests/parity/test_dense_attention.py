@@ -16,7 +16,7 @@ from dragoman.nn.cpu.attention import BLOCK_QUERIES, PRODUCT_KEYS, fused_attenti
 
 
 def case_of(dtype: torch.dtype, num_queries: int, num_keys: int, rows: int = 1) -> Case:
-    """Two heads of 4, weighed as in the paper: `1 / sqrt(d)`."""
+    """Draw two heads of 4, scaled as in the paper: `1 / sqrt(d)`."""
     torch.manual_seed(0)
     q, k, v = (
         torch.randn(rows, 2, length, 4, dtype=dtype, requires_grad=True)
@@ -31,7 +31,7 @@ def case_of(dtype: torch.dtype, num_queries: int, num_keys: int, rows: int = 1) 
 def test_dense_attention_equals_the_reference(
     fast: Callable[..., Tensor], data: st.DataObject
 ) -> None:
-    """At any lengths, T = 1, S = 1, T > S and fully blind rows among them."""
+    """This holds at any lengths, including T = 1, S = 1, T > S and fully blind rows."""
     case = draw_case(data, longest=40, longest_query=9)
     case = case._replace(scoring=Scoring(scale=case.scoring.scale))
     assert_equals_reference(Full(), case, fast)
@@ -43,7 +43,7 @@ def test_dense_attention_equals_the_reference(
 def test_the_fused_kernel_equals_the_reference(
     dtype: torch.dtype, num_queries: int, *, masked: bool
 ) -> None:
-    """Beyond the keys that products serve, the fused kernel gives the same, blind rows too."""
+    """For more keys than products serve, the fused kernel gives the same, blind rows too."""
     case = case_of(dtype, num_queries, PRODUCT_KEYS + 1, rows=2)
     if masked:
         mask = torch.rand(2, 1, num_queries, PRODUCT_KEYS + 1) < 0.5
@@ -55,7 +55,7 @@ def test_the_fused_kernel_equals_the_reference(
 @pytest.mark.parametrize(("device", "fused"), [("cpu", 0), ("meta", 1)])
 @pytest.mark.parametrize("length", [5, BLOCK_QUERIES + 1])
 def test_other_devices_run_the_fused_kernel(length: int, device: str, fused: int) -> None:
-    """At once, where nothing differs by query; for few keys a CPU multiplies without it."""
+    """At any length, unless a mask differs by query; for few keys a CPU uses products instead."""
     x_BHTd = torch.zeros(1, 2, length, 4, device=device)
     keys = torch.ones(1, 1, 1, length, dtype=torch.bool, device=device)
     for pattern, mask in ((Full(), None), (Full(), keys), (Causal(), None)):
@@ -66,7 +66,7 @@ def test_other_devices_run_the_fused_kernel(length: int, device: str, fused: int
 
 
 def test_dropout_takes_whole_weights() -> None:
-    """Dropout on the weights leaves out keys; what is left is scaled by 1 / (1 - p)."""
+    """Dropout on the weights removes keys; the rest is scaled by 1 / (1 - p)."""
     torch.manual_seed(0)
     q, k = torch.zeros(1, 1, 4000, 2), torch.zeros(1, 1, 2, 2)
     v = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]])
@@ -76,6 +76,6 @@ def test_dropout_takes_whole_weights() -> None:
 
 
 def test_long_causal_attention_needs_no_mask() -> None:
-    """Beyond the products the fused kernel's own causal pattern agrees with the reference."""
+    """At these lengths the fused kernel's own causal pattern agrees with the reference."""
     case = case_of(torch.float64, PRODUCT_KEYS + 3, PRODUCT_KEYS + 3)
     assert_equals_reference(Causal(), case, Causal().attend)

@@ -1,4 +1,4 @@
-"""Forbidden words, whatever tokenizer cuts them: rows that can write little else never have one."""
+"""Forbidden words with any tokenizer: rows that can write little else never contain one."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ ROWS, STEPS = 200, 14
 
 
 def tokenizer_of(name: str, folder: Path) -> Tokenizer:
-    """One of ours, or of a folder of this family."""
+    """Return one of our tokenizers, or that of a folder of this family."""
     if name in {"bpe", "unigram"}:
         config = TokenizerConfig(vocab_size=600, model=name)  # type: ignore[arg-type]
         return train_tokenizer([*SENTENCES] * 20, config)
@@ -27,7 +27,7 @@ def tokenizer_of(name: str, folder: Path) -> Tokenizer:
 
 
 def walked(tokenizer: Tokenizer, forbid: ForbidWords | None, seed: int) -> list[list[int]]:
-    """Rows of tokens that are in the words, or a part of a character of theirs, drawn at random."""
+    """Draw rows of tokens that occur in the words or are a part of one of their characters."""
     word = tokenizer.encode_rest(["x"])[0]
     before = len(tokenizer.decode_rest(word))
     line = " " + " ".join(WORDS) + ". "
@@ -48,14 +48,14 @@ def walked(tokenizer: Tokenizer, forbid: ForbidWords | None, seed: int) -> list[
 
 
 def having(tokenizer: Tokenizer, rows: list[list[int]]) -> dict[str, int]:
-    """How many of the rows have each word as a whole word."""
+    """Count the rows that have each word as a whole word."""
     texts = [tokenizer.decode_rest(ids) for ids in rows]
     return {word: sum(any(True for _ in exact(text, word)) for text in texts) for word in WORDS}
 
 
 @pytest.mark.parametrize("name", ["bpe", "unigram", "gpt2", "marian", "llama", "bert", "nllb"])
 def test_no_text_has_a_forbidden_word(name: str, tmp_path: Path) -> None:
-    """However it is cut, into letters and bytes too; without the processor many have one."""
+    """This holds however it is split, even into letters and bytes; otherwise many rows have one."""
     tokenizer = tokenizer_of(name, tmp_path)
     words = [word for word in WORDS if tokenizer.unk_id not in tokenizer.encode_rest([word])[0]]
     plain = having(tokenizer, walked(tokenizer, None, seed=1))
@@ -67,7 +67,7 @@ def test_no_text_has_a_forbidden_word(name: str, tmp_path: Path) -> None:
 
 
 def test_other_words_are_written(tmp_path: Path) -> None:
-    """Longer ones, and the same in capitals; each row by its own text."""
+    """Longer words and other letter case are allowed; each row depends on its own text only."""
     tokenizer = tokenizer_of("bpe", tmp_path)
     forbid = ForbidWords(tokenizer, ["man", "läuft"])
 

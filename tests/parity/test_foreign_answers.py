@@ -1,6 +1,6 @@
-"""Folders of Hugging Face of further families: the same answers as their classes.
+"""Hugging Face folders of further families: the same answers as from their classes.
 
-Decoders by a beam and with several tokens that end a text, in half precision and in shards;
+Decoders with a beam and several end tokens, in half precision and in shards;
 classifiers and taggers.
 """
 
@@ -62,7 +62,7 @@ LABELS = {0: "bad", 1: "good", 2: "fair"}
 def make(
     folder: Path, tokenizer: str, name: str, sizes: Mapping[str, Any], spread: float = 0.2
 ) -> Any:  # noqa: ANN401
-    """Write the tokenizer, and return a model of random weights."""
+    """Write the tokenizer; return a model of random weights."""
     folder.mkdir(exist_ok=True)
     FAMILIES[tokenizer](folder)
     kind = getattr(transformers, name)
@@ -85,7 +85,7 @@ def make(
 def test_a_decoder_generates_as_its_class(
     name: str, num_beams: int, tmp_path: Path, *, several: bool
 ) -> None:
-    """In half precision, in shards, greedily and by a beam; one token ends a text, or many do."""
+    """In half precision, in shards, greedily and with a beam; with one end token or many."""
     tokenizer_of, sizes = DECODERS[name]
     model = make(tmp_path, tokenizer_of, name, sizes)
     tokenizer = read_tokenizer(tmp_path)
@@ -117,7 +117,7 @@ def test_a_decoder_generates_as_its_class(
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_classifier_reads_as_its_class(name: str, tmp_path: Path) -> None:
-    """The same probabilities under the same labels."""
+    """The labels have the same probabilities."""
     tokenizer, sizes = CLASSIFIERS[name]
     model = make(tmp_path, tokenizer, name, {**sizes, "id2label": LABELS})
     model.save_pretrained(tmp_path)
@@ -131,7 +131,7 @@ def test_a_classifier_reads_as_its_class(name: str, tmp_path: Path) -> None:
             ).logits.softmax(-1)
         ours = torch.tensor([found.probabilities[label] for label in LABELS.values()])
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
-    if tokenizer == "bert":  # which drops characters without width
+    if tokenizer == "bert":  # it drops characters without width
         texts = [LINES[0], "\ufeff\u200b", LINES[1]]
         found = classifier.classify(texts)
         assert [each.flags for each in found] == [(), ("empty",), ()]
@@ -152,7 +152,7 @@ HARD = (
 
 
 def make_tagger(folder: Path, name: str) -> tuple[Any, Any, Tagger]:
-    """Their model and tokenizer, and our tagger of the same folder."""
+    """Return their model and tokenizer, and our tagger of the same folder."""
     kind, sizes = TAGGERS[name]
     model = make(folder, kind, name, {**sizes, "id2label": LABELS})
     model.save_pretrained(folder)
@@ -161,7 +161,7 @@ def make_tagger(folder: Path, name: str) -> tuple[Any, Any, Tagger]:
 
 @pytest.mark.parametrize("name", TAGGERS)
 def test_a_tagger_reads_as_its_class(name: str, tmp_path: Path) -> None:
-    """Their ids of the whole text; each word has the tag of the piece with its first character."""
+    """Ids of the whole text agree; a word has the tag of the piece with its first character."""
     model, tokenizer, tagger = make_tagger(tmp_path, name)
     texts = [*LINES, *HARD]
     for text, found in zip(texts, tagger.tag(texts), strict=True):
@@ -186,7 +186,7 @@ def test_a_tagger_reads_as_its_class(name: str, tmp_path: Path) -> None:
 
 
 def test_a_tagger_that_learned_iob1_finds_its_names(tmp_path: Path) -> None:
-    """I- begins a name where B- is improbable, as in their pipeline: converted and measured too."""
+    """I- begins a name if B- is improbable, as in their pipeline; also converted and evaluated."""
     names = {0: "O", 1: "B-PER", 2: "I-PER"}
     kind, sizes = TAGGERS["BertForTokenClassification"]
     theirs = tmp_path / "theirs"
@@ -212,7 +212,7 @@ def test_a_tagger_that_learned_iob1_finds_its_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", TAGGERS)
 def test_inspect_shows_what_a_tagger_reads(name: str, tmp_path: Path) -> None:
-    """The ids of the whole text, and each word's tag where the tagger has it."""
+    """It shows the ids of the whole text, and each word's tag at the tagger's piece."""
     _, _, tagger = make_tagger(tmp_path, name)
     folder, text = read_folder(tmp_path, device="cpu"), f"{LINES[0]} \u064e {HARD[0]}"
     looked, tagged = inspect_folder(folder, text, Choices()), tagger.tag(text)
@@ -228,9 +228,9 @@ def test_inspect_shows_what_a_tagger_reads(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", TAGGERS)
 def test_words_are_tagged_and_learned_as_its_class_does(name: str, tmp_path: Path) -> None:
-    """Words that are split already have their ids, and the piece that carries the tag is theirs."""
+    """Presplit words have their ids, and the piece that carries the tag is theirs."""
     model, tokenizer, tagger = make_tagger(tmp_path, name)
-    if name.startswith("Roberta"):  # theirs asks for a space before the first word too
+    if name.startswith("Roberta"):  # theirs requires a space before the first word too
         tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path, add_prefix_space=True)
         tokenizer.save_pretrained(tmp_path)
         tagger = dragoman.load(tmp_path, device="cpu")

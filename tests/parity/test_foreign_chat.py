@@ -1,4 +1,4 @@
-"""Chat templates of Hugging Face folders: the ids of transformers, and no forged special token."""
+"""Chat templates of Hugging Face folders: the ids of transformers, and no forged special tokens."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ TEMPLATES: Mapping[str, tuple[str, str, Sequence[str]]] = {
     "chatml": ("qwen2", CHATML, ["<|im_start|>", "<|im_end|>"]),
     "zephyr": ("llama", ZEPHYR, []),
 }
-"""By style: the family of its tokenizer, the template, and special tokens beside the usual ones."""
+"""By style: the family of the tokenizer, the template, and additional special tokens."""
 
 LINES = [
     *without_special(noisy(SENTENCES, 30, seed=2)),
@@ -105,7 +105,7 @@ FORGED = (
 
 
 def make_template(folder: Path, style: str) -> tuple[PublishedTemplate, Any]:
-    """Ours and their tokenizer of a folder with a template."""
+    """Write a folder with a template; return our template and their tokenizer."""
     family, source, specials = TEMPLATES[style]
     config = FAMILIES[family](folder)
     theirs = read_tokenizer(folder)
@@ -118,14 +118,14 @@ def make_template(folder: Path, style: str) -> tuple[PublishedTemplate, Any]:
 
 
 def read_template(folder: Path, config: Mapping[str, Any]) -> PublishedTemplate:
-    """Ours of a folder that has one."""
+    """Return our template of a folder that has one."""
     template = PublishedTemplate.of(read_tokenizers(folder, config)[0])
     assert template is not None
     return template
 
 
 def as_messages(*turns: str, system: str | None = None) -> list[dict[str, str]]:
-    """Turns of user and assistant behind a system prompt."""
+    """Return turns of user and assistant after a system prompt."""
     said = [{"role": "system", "content": system}] if system else []
     roles = ("user", "assistant")
     return said + [{"role": roles[n % 2], "content": turn} for n, turn in enumerate(turns)]
@@ -133,7 +133,7 @@ def as_messages(*turns: str, system: str | None = None) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("style", TEMPLATES)
 def test_a_prompt_has_the_ids_of_transformers(style: str, tmp_path: Path) -> None:
-    """Whatever ordinary text the messages hold, with a system prompt and without."""
+    """This holds for any ordinary text in the messages, with and without a system prompt."""
     ours, theirs = make_template(tmp_path, style)
     for number in (0, len(LINES) - 4):
         turns = LINES[number : number + 3]
@@ -148,7 +148,7 @@ def test_a_prompt_has_the_ids_of_transformers(style: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("style", TEMPLATES)
 def test_a_message_forges_no_special_token(style: str, tmp_path: Path) -> None:
-    """Their names in it are text: the special ids are those that the template writes."""
+    """Names of special tokens in it are text: only the template writes special ids."""
     ours, theirs = make_template(tmp_path, style)
     special = set(ours.tokenizer.specials.values())
 
@@ -167,7 +167,7 @@ def test_a_message_forges_no_special_token(style: str, tmp_path: Path) -> None:
 
 
 def test_a_token_may_take_the_white_space_beside_it(tmp_path: Path) -> None:
-    """What the normalizer makes white space of too: the template's token stays special."""
+    """This includes white space that the normalizer creates; the template's token stays special."""
     FAMILIES["t5"](tmp_path)
     theirs = read_tokenizer(tmp_path)
     token = AddedToken("<|user|>", lstrip=True, rstrip=True, normalized=True, special=True)
@@ -184,7 +184,7 @@ def test_a_token_may_take_the_white_space_beside_it(tmp_path: Path) -> None:
 
 
 def test_a_template_cannot_make_a_message_forge(tmp_path: Path) -> None:
-    """What it cuts out of a message joins no name, and a name that it puts together is refused."""
+    """Text left after a cut does not form a name, and a name that the template joins is refused."""
     FAMILIES["llama"](tmp_path)
     folder = tmp_path / "tokenizer_config.json"
     settings = json.loads(folder.read_bytes())
@@ -221,7 +221,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_hostile_template_is_stopped(name: str, tmp_path: Path) -> None:
-    """It takes neither the time nor the memory of the program, and reaches nothing outside."""
+    """It uses up neither time nor memory, and reaches nothing outside."""
     config = FAMILIES["llama"](tmp_path)
     (tmp_path / "chat_template.jinja").write_text(BOMBS[name])
     with pytest.raises(InputError, match=r"^The chat template of .*\.jinja (takes|fails)"):
@@ -229,7 +229,7 @@ def test_a_hostile_template_is_stopped(name: str, tmp_path: Path) -> None:
 
 
 def test_where_a_template_is_read_from(tmp_path: Path) -> None:
-    """From its file before the settings; of several, the default; others are refused by name."""
+    """Its file precedes the settings; of several the default is taken, others refused by name."""
     config = FAMILIES["llama"](tmp_path)
     file = tmp_path / "tokenizer_config.json"
     settings = json.loads(file.read_bytes())
@@ -251,7 +251,7 @@ def test_where_a_template_is_read_from(tmp_path: Path) -> None:
 
 
 def make_chatting(folder: Path, source: str, **settings: object) -> Any:  # noqa: ANN401 -- theirs
-    """Write a small Llama with a template; return theirs."""
+    """Write a small Llama with a template; return their model."""
     model = make_decoder(folder, max_new_tokens=8, **settings)
     (folder / "chat_template.jinja").write_text(source)
     return model
@@ -260,7 +260,7 @@ def make_chatting(folder: Path, source: str, **settings: object) -> Any:  # noqa
 def test_a_conversation_is_that_of_transformers(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Each answer is what the class generates after the template; the converted folder's too."""
+    """Each answer is what the class generates after the template; also for the converted folder."""
     folder, ours = tmp_path / "theirs", tmp_path / "ours"
     model = make_chatting(folder, LLAMA_2)
     tokenizer = read_tokenizer(folder)
@@ -287,7 +287,7 @@ def test_a_conversation_is_that_of_transformers(
 
 
 def test_a_long_conversation_loses_its_oldest_exchanges(tmp_path: Path) -> None:
-    """The system prompt stays; a turn that has no room alone is refused."""
+    """The system prompt stays; a turn that does not fit alone is refused."""
     make_chatting(tmp_path, ZEPHYR)
     generator = dragoman.load(tmp_path, device="cpu")
     options = replace(generator.options, max_tokens=4, context=64)
@@ -301,7 +301,7 @@ def test_a_long_conversation_loses_its_oldest_exchanges(tmp_path: Path) -> None:
 
 
 def test_a_template_may_refuse_messages(tmp_path: Path) -> None:
-    """The reason is shown without control characters, and what was refused was not said."""
+    """The reason is shown without control characters, and a refused message is not recorded."""
     make_chatting(tmp_path, "{{ raise_exception('no system\x1b[31m prompts') if messages[1] }}</s>")
     generator = dragoman.load(tmp_path, device="cpu")
     chat = generator.chat(system="Be brief.")
@@ -314,7 +314,7 @@ def test_a_template_may_refuse_messages(tmp_path: Path) -> None:
 def test_answers_to_lines_are_lines(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From a pipe each answer is written as a line by `generate`; a system prompt is read."""
+    """For piped input each answer is written as a line, as by `generate`; a system prompt works."""
     make_chatting(tmp_path, ZEPHYR)
     chat = dragoman.load(tmp_path, device="cpu").chat(system="Be brief.")
     wanted = [chat.say(text) for text in ("A man.", "A dog.")]

@@ -1,4 +1,4 @@
-"""Whatever a folder of Hugging Face holds: a model, or one sentence that says what to do."""
+"""Any Hugging Face folder gives a model, or one sentence that says what to do."""
 
 import json
 import os
@@ -26,30 +26,30 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
 def weights(folder: Path, **tensors: torch.Tensor) -> None:
-    """Set tensors of the weights; a double underscore stands for a point."""
+    """Set tensors of the weights; a double underscore stands for a dot."""
     new = {name.replace("__", "."): tensor for name, tensor in tensors.items()}
     save_file(load_file(folder / WEIGHTS) | new, folder / WEIGHTS)
 
 
 def header(folder: Path, text: bytes, length: int | None = None, body: bytes = b"") -> None:
-    """Write weights with a header of our own."""
+    """Write weights with the given header."""
     start = struct.pack("<Q", len(text) if length is None else length)
     (folder / WEIGHTS).write_bytes(start + text + body)
 
 
 def pickle_alone(folder: Path) -> None:
-    """Bytes of another form under the name of a pickle."""
+    """Rename the weights to `pytorch_model.bin`, although they are no pickle."""
     (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
 
 
 def fairseq(folder: Path) -> None:
-    """A pickle that has its config inside."""
+    """Leave only a file named like a pickle that contains its config."""
     (folder / "config.json").unlink()
     (folder / WEIGHTS).rename(folder / "model.pt")
 
 
 def entry(dtype: str, shape: list[int], *span: int) -> dict[str, object]:
-    """What a header says of a tensor."""
+    """Return a header's entry for a tensor."""
     return {"dtype": dtype, "shape": shape, "data_offsets": span}
 
 
@@ -57,7 +57,7 @@ EMPTY = entry("F32", [0], 0, 0)
 
 
 def lie(**entries: dict[str, object]) -> Change:
-    """A header over 16 bytes."""
+    """Return a function that writes a header over 16 bytes."""
     return lambda folder: header(folder, json.dumps(entries).encode(), body=bytes(16))
 
 
@@ -135,12 +135,12 @@ SHARDED: dict[str, tuple[Callable[[Path, list[Path]], object], str]] = {
 
 
 def loaded(folder: Path) -> object:
-    """The model of a folder."""
+    """Load the model of a folder."""
     return open_folder(folder).load()
 
 
 def lent(folder: Path) -> object:
-    """The model of a folder, frozen layer by layer."""
+    """Freeze the model of a folder layer by layer."""
 
     def make(model: Any, lend: Lend) -> object:  # noqa: ANN401 -- of any kind
         return freeze(model, "fp32", lend)
@@ -149,7 +149,7 @@ def lent(folder: Path) -> object:
 
 
 def sentences(folder: Path) -> list[str]:
-    """What loading a folder says, at once and layer by layer: one line, one sentence."""
+    """Return the errors of loading a folder, at once and layer by layer: one sentence each."""
     said = []
     for load in (loaded, lent):
         with pytest.raises(InputError) as caught:
@@ -162,7 +162,7 @@ def sentences(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_folder_that_is_none_is_refused(case: str, tmp_path: Path) -> None:
-    """What is wrong, which file, what to do."""
+    """The error says what is wrong, in which file, and what to do."""
     change, pattern = REFUSED[case]
     change(saved("marian", tmp_path / "model"))
     found = sentences(tmp_path / "model")
@@ -174,7 +174,7 @@ def test_a_folder_that_is_none_is_refused(case: str, tmp_path: Path) -> None:
     [("bert", "tokenizer.json"), ("bert", "vocab.txt"), ("llama", "tokenizer.model")],
 )
 def test_a_tokenizer_that_is_a_pointer_is_fetched(family: str, file: str, tmp_path: Path) -> None:
-    """Large vocabularies are in git-lfs as weights are."""
+    """Large vocabularies are stored in git-lfs, as weights are."""
     (tmp_path / file).write_text("version https://git-lfs.github.com/spec/v1\noid x\nsize 9\n")
     with pytest.raises(InputError, match=rf"{file} is a pointer .*git lfs pull in"):
         read_tokenizers(tmp_path, {"model_type": family})
@@ -182,7 +182,7 @@ def test_a_tokenizer_that_is_a_pointer_is_fetched(family: str, file: str, tmp_pa
 
 @pytest.mark.parametrize("case", SHARDED)
 def test_shards_that_do_not_fit_are_named(case: str, tmp_path: Path) -> None:
-    """Files of several that are missing, swapped or of another model."""
+    """Shards that are missing, swapped or of another model are named."""
     change, pattern = SHARDED[case]
     folder = saved("marian", tmp_path / "model", max_shard_size="5KB")
     change(folder, sorted(folder.glob("model-*.safetensors")))

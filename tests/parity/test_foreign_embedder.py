@@ -33,7 +33,7 @@ LONGEST = 40
 
 
 def write(path: Path, content: object) -> None:
-    """Write a file of JSON, and its folder."""
+    """Write a JSON file, and its folder."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content))
 
@@ -50,7 +50,7 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
 def sentence_folder(
     folder: Path, pooling: dict[str, Any], *, normalized: bool = True, kind: str = "bert"
 ) -> Any:  # noqa: ANN401
-    """A folder as sentence-transformers writes it, and its model of transformers."""
+    """Write a folder in the format of sentence-transformers; return its transformers model."""
     model = make(folder, *KINDS[kind])
     model.save_pretrained(folder)
     kinds = ["Transformer", "Pooling", *["Normalize"] * normalized]
@@ -69,7 +69,7 @@ def sentence_folder(
 
 @torch.no_grad()
 def pooled(model: Any, tokenizer: Any, text: str, mode: str) -> torch.Tensor:  # noqa: ANN401
-    """What sentence-transformers computes before it normalizes."""
+    """Compute the vector that sentence-transformers has before normalization."""
     inputs = tokenizer(text.strip(), truncation=True, max_length=LONGEST, return_tensors="pt")
     (hidden,) = model(**inputs).last_hidden_state
     vectors: dict[str, torch.Tensor] = {
@@ -94,7 +94,7 @@ def pooled(model: Any, tokenizer: Any, text: str, mode: str) -> torch.Tensor:  #
 def test_vectors_are_those_of_its_class(
     kind: str, mode: str, tmp_path: Path, *, normalized: bool
 ) -> None:
-    """Of empty texts, of hard ones and of one over the limit, whose rest is not read: it warns."""
+    """This holds for empty and hard texts, and for a too long one, which is cut with a warning."""
     keys = {key: key == MODES[mode] for key in MODES.values()}
     model = sentence_folder(tmp_path, keys, normalized=normalized, kind=kind)
     tokenizer = read_tokenizer(tmp_path)
@@ -110,7 +110,7 @@ def test_vectors_are_those_of_its_class(
 
 @pytest.mark.parametrize(("pad", "masks"), [("[PAD]", True), ("[UNK]", False), ("[SEP]", False)])
 def test_padding_is_no_id_that_texts_have(tmp_path: Path, pad: str, *, masks: bool) -> None:
-    """As some tokenizers have it: unknown words would be masked, or the end of a text."""
+    """Some tokenizers pad with another token: unknown words or text ends would be masked."""
     other = {**ENCODER, "pad_token_id": 7}
     make(tmp_path, "bert", "BertModel", other).save_pretrained(tmp_path)
     path = tmp_path / "tokenizer_config.json"
@@ -123,7 +123,7 @@ def test_padding_is_no_id_that_texts_have(tmp_path: Path, pad: str, *, masks: bo
 
 @needs_independent_rows
 def test_a_vector_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
-    """Alone, in another order and in other batches it has the same bits."""
+    """It has the same bits alone, in another order and in other batches."""
     sentence_folder(tmp_path, {"pooling_mode": "mean"})
     embedder = dragoman.load(tmp_path, device="cpu")
     short = [text for text in TEXTS if len(text) < LONGEST]
@@ -137,9 +137,9 @@ def test_a_vector_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
 def test_the_command_writes_a_vector_for_each_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """As text, JSON and NumPy the same numbers; what was cut and what was empty is counted."""
+    """Text, JSON and NumPy have the same numbers; cut and empty texts are counted."""
     sentence_folder(tmp_path / "made", {"pooling_mode": "mean"})
-    capfd.readouterr()  # what transformers printed
+    capfd.readouterr()  # discard what transformers printed
     call = Run(capfd)
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"{line}\n" for line in [*SENTENCES[:2], "", " ".join(SENTENCES)]))
@@ -163,7 +163,7 @@ def test_the_command_writes_a_vector_for_each_line(
 
 
 def test_a_converted_folder_pools_as_before(tmp_path: Path) -> None:
-    """And it goes back; from the cache of a Hub as well."""
+    """It can be converted back; from the cache of a Hub as well."""
     blobs, theirs = tmp_path / "blobs", tmp_path / "snapshots" / "0123abc"
     theirs.mkdir(parents=True)
     sentence_folder(theirs, {"pooling_mode": "max"})
@@ -181,7 +181,7 @@ def test_a_converted_folder_pools_as_before(tmp_path: Path) -> None:
 
 
 def test_a_pooling_elsewhere_is_not_taken_over(tmp_path: Path) -> None:
-    """A link to a folder of somebody's settings is not followed into what is published."""
+    """A link to another folder's settings is not followed into the published files."""
     sentence_folder(tmp_path / "theirs", {"pooling_mode": "max"})
     (tmp_path / "theirs" / "1_Pooling").rename(tmp_path / "private")
     (tmp_path / "theirs" / "1_Pooling").symlink_to(tmp_path / "private")
@@ -191,7 +191,7 @@ def test_a_pooling_elsewhere_is_not_taken_over(tmp_path: Path) -> None:
 
 
 def test_a_prompt_and_lowercasing_are_the_folders(tmp_path: Path) -> None:
-    """The default prompt stands before every text, and texts are lowercased where it says so."""
+    """The default prompt precedes every text, and texts are lowercased if the folder says so."""
     sentence_folder(tmp_path, {"pooling_mode": "mean"})
     plain = dragoman.load(tmp_path, device="cpu").embed(["query: A man", "query: a man"])
     prompts = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
@@ -223,7 +223,7 @@ def test_a_prompt_and_lowercasing_are_the_folders(tmp_path: Path) -> None:
     ],
 )
 def test_other_folders_are_refused(file: str, content: object, said: str, tmp_path: Path) -> None:
-    """Each in one sentence, before anything is embedded."""
+    """Each error is one sentence, before anything is embedded."""
     sentence_folder(tmp_path, {"pooling_mode": "mean"})
     write(tmp_path / file, content)
     with pytest.raises(InputError, match=said):
@@ -231,7 +231,7 @@ def test_other_folders_are_refused(file: str, content: object, said: str, tmp_pa
 
 
 def test_an_encoder_reads_up_to_its_last_position(tmp_path: Path) -> None:
-    """RoBERTa's table has two rows that no position looks up; a longer text is cut, not refused."""
+    """RoBERTa's table has two rows that no position uses; longer texts are cut, not refused."""
     sizes = {**ENCODER, "pad_token_id": 1, "max_position_embeddings": 34}
     make(tmp_path, "roberta", "RobertaModel", sizes).save_pretrained(tmp_path)
     embedder = dragoman.load(tmp_path, device="cpu")

@@ -1,4 +1,4 @@
-"""What files of Hugging Face hold beside the plain case, and what is refused with its name."""
+"""Variants of Hugging Face files, and files that are refused with the name of the problem."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ from dragoman.models.heads import TaggingHead
 from dragoman.nn import Causal, SlidingWindow
 
 State = dict[str, Tensor]
-MANY_HEADS = {**BERT, "hidden_size": 128, "num_attention_heads": 64}  # kept by their defaults
+MANY_HEADS = {**BERT, "hidden_size": 128, "num_attention_heads": 64}  # which their defaults keep
 SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("MarianMTModel", PUBLISHED),
     "marian-two": (
@@ -46,18 +46,18 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
 
 @cache
 def small(name: str) -> tuple[dict[str, Any], State]:
-    """The config and the weights of a small model."""
+    """Return the config and the weights of a small model."""
     theirs = make_named(*SMALL[name])
     return config_file(theirs), {n: t.clone() for n, t in theirs.state_dict().items()}
 
 
 def without(state: State, *names: str) -> State:
-    """All but some."""
+    """Return the state without these weights."""
     assert set(names) <= set(state)
     return {name: tensor for name, tensor in state.items() if name not in names}
 
 
-# What other versions left out (matrices that are tied, tables of sines) and had beside the weights.
+# What other versions left out (tied matrices, tables of sines) and stored besides the weights.
 LEFT_OUT: dict[str, tuple[str, ...]] = {
     "marian": ("model.encoder.embed_positions.weight",),
     "bart": ("model.encoder.embed_tokens.weight", "lm_head.weight"),
@@ -87,7 +87,7 @@ SAID: dict[str, dict[str, Any]] = {
     "bert": {"position_embedding_type": "absolute", "gradient_checkpointing": False},
     "llama": {"pretraining_tp": 1, "rope_scaling": None},
 }
-"""Keys that files of 2020 have, of what all models had since."""
+"""Keys in files of 2020, for features that all models have had since."""
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
@@ -119,7 +119,7 @@ ONLY_SIZES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_what_a_file_leaves_out_is_as_their_class_has_it(name: str) -> None:
-    """A config of sizes alone is read as the whole one that their class makes of it."""
+    """A config with only sizes is read like the complete one that their class makes of it."""
     sizes, config = ONLY_SIZES[name], FAMILIES[name].config
     whole = AutoConfig.for_model(name, **sizes).to_dict()
     assert explicit(config({"model_type": name, **sizes})) == explicit(config(whole))
@@ -127,7 +127,7 @@ def test_what_a_file_leaves_out_is_as_their_class_has_it(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
 def test_windows_begin_at_the_layer_that_old_files_tell(kind: str) -> None:
-    """`max_window_layers` tells the same as the kind of each layer in new files."""
+    """`max_window_layers` is equivalent to the kinds of layers in new files."""
     keys = {**LLAMA, "num_hidden_layers": 3, "sliding_window": 5, "max_window_layers": 2}
     keys |= {"use_sliding_window": True, "num_key_value_heads": 2, "head_dim": 4}
     new = AutoConfig.for_model(kind, **keys).to_dict()
@@ -139,7 +139,7 @@ def test_windows_begin_at_the_layer_that_old_files_tell(kind: str) -> None:
 
 
 def test_labels_are_in_the_order_of_their_numbers() -> None:
-    """JSON keeps the numbers of the labels as text, in which 10 comes before 2."""
+    """JSON stores the numbers of labels as text, in which 10 precedes 2."""
     labels = {str(n): f"label-{n}" for n in reversed(range(12))}
     hf = {"model_type": "bert", **BERT, "id2label": labels}
     config = family(hf).config({**hf, "architectures": ["BertForTokenClassification"]})
@@ -148,13 +148,13 @@ def test_labels_are_in_the_order_of_their_numbers() -> None:
 
 
 def explicit(config: ModelConfig) -> ModelConfig:
-    """The same config with what follows from other fields written out, as their class does."""
+    """Return the config with derived fields set, as their class does."""
     kv_heads = config.num_kv_heads or config.num_heads
     return replace(config, head_dim=config.width, num_kv_heads=kv_heads)
 
 
 def test_t5_says_in_two_ways_that_it_scales() -> None:
-    """Before version 5 of transformers `tie_word_embeddings` told which version of T5 it is."""
+    """Before transformers 5 `tie_word_embeddings` told which version of T5 it is."""
     config = FAMILIES["t5"].config
     scaled, plain = (config({"model_type": "t5", **T5, **keys}) for keys in (
         {"scale_decoder_outputs": True, "tie_word_embeddings": True},
@@ -186,12 +186,12 @@ CARRIED: dict[str, dict[str, str]] = {
     },
     "llama": {"attention_dropout": "attention_dropout", **PADS},
 }
-"""Our fields and the keys that they come from, but for begin and end, where these are as usual."""
+"""Our fields and the keys that they come from, except begin and end with the usual keys."""
 
 
 @pytest.mark.parametrize("name", CARRIED)
 def test_rates_and_special_tokens_are_carried_over(name: str) -> None:
-    """What no logit shows: probabilities of dropout, padding, begin and end."""
+    """Logits do not show these: probabilities of dropout, padding, begin and end."""
     keys = {"bos_id": "bos_token_id", "eos_id": "eos_token_id"} | CARRIED[name]
     numbered = enumerate(sorted({*keys.values()}), start=2)
     given = {key: n if key.endswith("id") else n / 10 for n, key in numbered}
@@ -202,7 +202,7 @@ def test_rates_and_special_tokens_are_carried_over(name: str) -> None:
 
 
 def test_special_tokens_are_told_as_far_as_they_are_known() -> None:
-    """Of several ends the first counts; what a config does not tell is -1."""
+    """The first of several end tokens is taken; a missing one is -1."""
     hf = {"model_type": "llama", **LLAMA, "eos_token_id": [7, 8], "bos_token_id": None}
     config = family(hf).config(hf)
     assert isinstance(config, DecoderOnlyConfig)
@@ -276,7 +276,7 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     ("name", "keys"), [(name, keys) for name, refused in REFUSED.items() for keys in refused]
 )
 def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, Any]) -> None:
-    """The error names the key (the first one here) and, where one is given, the value."""
+    """The error names the key (the first one here) and, if there is one, the value."""
     hf = {"model_type": name, **ONLY_SIZES.get(name, {}), **keys}
     with pytest.raises(InputError) as caught:
         family(hf).config(hf)
@@ -302,7 +302,7 @@ def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, A
     ],
 )
 def test_it_is_said_what_is_read_instead(keys: dict[str, Any], said: str) -> None:
-    """No name of the config is a typing error: a program wrote it, so none is proposed for it."""
+    """A program wrote the config, so no name is treated as a typing error."""
     hf = {"model_type": "bert", **BERT, **keys}
     with pytest.raises(InputError, match=said) as caught:
         family(hf).config(hf)
@@ -311,7 +311,7 @@ def test_it_is_said_what_is_read_instead(keys: dict[str, Any], said: str) -> Non
 
 
 def test_tensors_that_do_not_fit_are_named() -> None:
-    """Missing, left over, of another shape, or different where the config ties them."""
+    """They are missing, left over, of another shape, or different although the config ties them."""
     hf, state = small("marian")
     kind, config = family(hf), family(hf).config(hf)
     k_proj = "model.encoder.layers.0.self_attn.k_proj.weight"

@@ -1,4 +1,4 @@
-"""Folders as Hugging Face leaves them, loaded as they are; what is no such folder is refused."""
+"""Folders as Hugging Face writes them load unchanged; other folders are refused."""
 
 from functools import cache
 from pathlib import Path
@@ -25,23 +25,23 @@ from dragoman.models import Model
 
 @cache
 def theirs(name: str) -> PreTrainedModel:
-    """A small model of theirs in fp32."""
+    """Return one of their small models in fp32."""
     return make_named(*SMALL[name], torch.float32)
 
 
 def saved(name: str, folder: Path, **how: object) -> Path:
-    """Write it as they do."""
+    """Save it with their code."""
     theirs(name).save_pretrained(folder, **how)
     return folder
 
 
 def both_logits(folder: Path, wanted: PreTrainedModel) -> tuple[Tensor, Tensor]:
-    """The logits of the model in a folder, and theirs."""
+    """Return the logits of the model in a folder, and theirs."""
     return logits_of(open_folder(folder).load(), wanted)
 
 
 def logits_of(model: Model, wanted: PreTrainedModel) -> tuple[Tensor, Tensor]:
-    """The logits of a model of ours, and theirs."""
+    """Return the logits of our model, and theirs."""
     assert not model.training
     ids = random_ids(6, 28, 2, 9)
     if not wanted.config.is_encoder_decoder:
@@ -50,7 +50,7 @@ def logits_of(model: Model, wanted: PreTrainedModel) -> tuple[Tensor, Tensor]:
 
 
 def kept(folder: Path, ours: Path) -> ModelFolder:
-    """A folder of theirs, after writing what our folder keeps of it into `ours`."""
+    """Open their folder, and write what our folder keeps of it into `ours`."""
     opened = open_folder(folder)
     (ours / ORIGIN).mkdir(parents=True)
     for name, content in keep_origin(opened, opened.model.state_dict()).items():
@@ -60,7 +60,7 @@ def kept(folder: Path, ours: Path) -> ModelFolder:
 
 @torch.no_grad()
 def test_a_new_t5_without_ties_has_the_embedding_as_its_output(tmp_path: Path) -> None:
-    """`transformers` ties it all the same, saves no output matrix, and does not scale."""
+    """`transformers` ties it nevertheless, saves no output matrix, and does not scale."""
     keys = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
     model = make_named("T5ForConditionalGeneration", keys, torch.float32)
     model.save_pretrained(tmp_path)
@@ -74,14 +74,14 @@ def test_a_new_t5_without_ties_has_the_embedding_as_its_output(tmp_path: Path) -
     [
         ("T5ForConditionalGeneration", {}),
         ("T5ForConditionalGeneration", {"tie_word_embeddings": False}),
-        ("MT5ForConditionalGeneration", {}),  # whose published files hold two matrices all the same
+        ("MT5ForConditionalGeneration", {}),  # whose published files have two matrices nevertheless
     ],
 )
 @torch.no_grad()
 def test_an_output_of_its_own_is_taken_whatever_t5_says_of_ties(
     kind: str, keys: dict[str, Any], tmp_path: Path
 ) -> None:
-    """`transformers` does not tie what differs, and scales as the config says; ours goes back."""
+    """`transformers` ties only equal matrices, and scales by the config; ours converts back."""
     folder, ours = tmp_path / "theirs", tmp_path / "ours"
     made = make_named(kind, T5 | keys, torch.float32)
     made.save_pretrained(folder)
@@ -111,7 +111,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def as_npz(folder: Path, model: PreTrainedModel, **options: str) -> Path:
-    """Write Marian's own file of a model, by its table read backwards."""
+    """Write Marian's own file of a model, with our table reversed."""
     state, shared = model.state_dict(), model.config.share_encoder_decoder_embeddings
     arrays = {"decoder_ff_logit_out_b": state["final_logits_bias"][:, :-1]}
     embeddings = {"Wemb": "shared"} if shared else {
@@ -148,7 +148,7 @@ def as_npz(folder: Path, model: PreTrainedModel, **options: str) -> Path:
 @pytest.mark.parametrize("name", ["marian", "marian-two"])
 @torch.no_grad()
 def test_marians_own_file_gives_the_same_logits(name: str, tmp_path: Path) -> None:
-    """Matrices turned, a row of zeros for padding, the end of a sentence by the vocabulary."""
+    """Matrices are transposed, padding is a row of zeros, and the vocabulary gives eos."""
     model = theirs(name)
     for part in {model.model.get_input_embeddings(), model.model.decoder.embed_tokens}:
         part.weight[-1] = 0.0

@@ -1,4 +1,4 @@
-"""What a publisher's folder asks for beside its model is neither loaded nor copied."""
+"""Extra requests of a publisher's folder are neither loaded nor copied."""
 
 import json
 import shutil
@@ -16,12 +16,12 @@ from dragoman.errors import InputError
 pytest.importorskip("transformers", reason="needs transformers")
 
 KERNEL = "kernels-community/flash-attn"
-"""The form of a name for which transformers downloads code and runs it."""
+"""A name for which transformers downloads and runs code."""
 
 
 @pytest.mark.parametrize("key", ["_attn_implementation", "attn_implementation"])
 def test_the_class_is_told_what_the_family_knows(key: str, tmp_path: Path) -> None:
-    """A kernel of the Hub, a dtype, a tokenizer's class or the state of a cache are not passed."""
+    """A kernel of the Hub, a dtype, a tokenizer's class or a cache state are not passed on."""
     folder = make(tmp_path / "theirs", "gpt2")
     said: dict[str, Any] = {key: KERNEL, "torch_dtype": "int8", "use_kernels": True, "n_ctx": "x"}
     said |= {"pruned_heads": {"0": [0]}, "base_model_tp_plan": {"*": "colwise"}}
@@ -34,7 +34,7 @@ def test_the_class_is_told_what_the_family_knows(key: str, tmp_path: Path) -> No
 
 
 def test_adapters_beside_a_model_are_not_loaded_with_it(tmp_path: Path) -> None:
-    """The class reads no file of the folder: one names the weights of another model."""
+    """The class does not read the folder, where a file names the weights of another model."""
     folder = make(tmp_path / "theirs", "gpt2")
     said = {"peft_type": "LORA", "base_model_name_or_path": str(tmp_path / "elsewhere")}
     (folder / "adapter_config.json").write_text(json.dumps(said))
@@ -43,7 +43,7 @@ def test_adapters_beside_a_model_are_not_loaded_with_it(tmp_path: Path) -> None:
 
 
 def test_files_are_taken_over_by_name(tmp_path: Path) -> None:
-    """Links are followed inside the folder and to a Hub's cache; nothing else comes along."""
+    """Links are followed inside the folder and to a Hub's cache; nothing else is copied."""
     plain = make(tmp_path / "plain", "gpt2")
     cache = tmp_path / "models--a--b"
     (cache / "blobs").mkdir(parents=True)
@@ -53,7 +53,7 @@ def test_files_are_taken_over_by_name(tmp_path: Path) -> None:
         (folder / path.name).symlink_to(f"../../blobs/{number}")
     (secret := tmp_path / "secret").write_text("{}")
     (folder / "LICENSE").write_text("free")
-    (folder / "modules.json").write_text("[]")  # says how vectors of texts are pooled
+    (folder / "modules.json").write_text("[]")  # it says how text vectors are pooled
     (folder / "NOTICE").symlink_to("LICENSE")
     (folder / "more.json").symlink_to(secret)
     (folder / "modeling_gpt2.py").write_text("raise SystemExit")
@@ -70,7 +70,7 @@ def test_files_are_taken_over_by_name(tmp_path: Path) -> None:
 
 
 def test_a_converted_folder_has_no_files_without_hashes(tmp_path: Path) -> None:
-    """A vocabulary put beside the listed files would change what texts become."""
+    """An additional vocabulary next to the listed files would change the ids of texts."""
     take_over(make(tmp_path / "theirs", "gpt2"), tmp_path / "ours")
     (tmp_path / "ours" / "huggingface" / ".DS_Store").write_bytes(b"")
     read(tmp_path / "ours")
@@ -81,7 +81,7 @@ def test_a_converted_folder_has_no_files_without_hashes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("label", ["\x1b]0;title\x07", "\x9b2J", "a\nb"])
 def test_a_label_cannot_command_the_terminal(label: str, tmp_path: Path) -> None:
-    """Escape sequences and line breaks are refused where the folder is read."""
+    """Escape sequences and line breaks are refused when the folder is read."""
     folder = make(tmp_path / "theirs", "bert-classes")
     set_keys(folder, id2label={"0": label, "1": "good"})
     with pytest.raises(InputError, match=r"config\.json: the label .* has control characters"):
@@ -99,7 +99,7 @@ SAID: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", SAID)
 def test_settings_without_an_end_are_refused(case: str, tmp_path: Path) -> None:
-    """Lengths, exponents and ids of a generation_config.json, with its name."""
+    """Lengths, exponents and ids of a generation_config.json are refused with their names."""
     folder = make(tmp_path / "theirs", "bart")
     said, message = SAID[case]
     (folder / "generation_config.json").write_text(json.dumps(said))
@@ -108,7 +108,7 @@ def test_settings_without_an_end_are_refused(case: str, tmp_path: Path) -> None:
 
 
 def test_a_truth_value_in_place_of_an_id_is_a_number(tmp_path: Path) -> None:
-    """As in transformers; as an index it would choose all tokens."""
+    """As in transformers; as an index it would select all tokens."""
     folder = make(tmp_path / "theirs", "gpt2")
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": True}))
     published = read(folder).config.published
@@ -117,7 +117,7 @@ def test_a_truth_value_in_place_of_an_id_is_a_number(tmp_path: Path) -> None:
 
 
 def test_positions_without_an_end_are_refused(tmp_path: Path) -> None:
-    """A source of 10^12 tokens is none."""
+    """A source of 10^12 tokens is refused."""
     folder = make(tmp_path / "theirs", "llama")
     set_keys(folder, max_position_embeddings=10**12)
     with pytest.raises(InputError, match=r"config\.json: .* at most"):

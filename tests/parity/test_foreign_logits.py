@@ -1,4 +1,4 @@
-"""Models of Hugging Face against ours with the same weights: the same logits and gradients."""
+"""Hugging Face models against ours with the same weights: the same logits and gradients."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -85,7 +85,7 @@ DISTIL: dict[str, Any] = {
 
 
 def rope(kind: str, **settings: float) -> dict[str, Any]:
-    """A Llama with rotary positions of this kind."""
+    """Return a Llama config with this kind of rotary positions."""
     parameters = {"rope_type": kind, "rope_theta": 100.0, **settings}
     return {**LLAMA, "head_dim": 12, "rope_parameters": parameters}
 
@@ -193,33 +193,33 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
     "DistilBertForSequenceClassification": {"distilbert-classify": DISTIL | LABELS},
     "DistilBertForTokenClassification": {"distilbert-tag": DISTIL | LABELS},
 }
-"""The keys of a config, by the class and what they are called here."""
+"""The keys of a config, by the class and our name of the case."""
 CASES = {case: (name, keys) for name, found in MODELS.items() for case, keys in found.items()}
 PROMPT, LENGTH = 6, 22
 Logits = Iterator[tuple[Tensor, Tensor]]
-"""Ours and theirs; the last ones are those whose gradients are compared."""
+"""Our logits and theirs; gradients of the last pair are compared."""
 
 
 @cache
 def made(case: str) -> tuple[Any, PreTrainedModel]:
-    """Our model and theirs with the same weights, in float64."""
+    """Build our model and theirs with the same weights, in float64."""
     theirs = make_named(*CASES[case])
     config = theirs.config
     if config.model_type in ("t5", "mt5") and not getattr(config, "scale_decoder_outputs", False):
-        # files of version 1.1 and of mT5 hold an output matrix of its own; a new model ties it
+        # files of version 1.1 and of mT5 have a separate output matrix; a new model ties it
         shape = theirs.lm_head.weight.shape
         theirs.lm_head.weight = nn.Parameter(torch.randn(shape, dtype=torch.float64) / 3)
     return make_ours(theirs), theirs
 
 
 def both(case: str) -> tuple[Any, PreTrainedModel]:
-    """The two, of theirs a copy: with dynamic scaling it remembers the longest text."""
+    """Return both models, theirs as a copy: with dynamic scaling it remembers the longest text."""
     ours, theirs = made(case)
     return ours, deepcopy(theirs)
 
 
 def translated(ours: EncoderDecoder, theirs: PreTrainedModel) -> Logits:
-    """Of sources of three lengths, padded behind, and the targets that the decoder reads."""
+    """Yield logits for sources of three lengths, padded at the end, and targets."""
     pad_id, start_id = theirs.config.pad_token_id, theirs.config.decoder_start_token_id
     src = random_ids(6, V - 1, 3, 13)
     src[1, 5:] = src[2, 1:] = pad_id
@@ -230,9 +230,9 @@ def translated(ours: EncoderDecoder, theirs: PreTrainedModel) -> Logits:
 
 
 def continued(ours: DecoderOnly, theirs: PreTrainedModel) -> Logits:
-    """Of a text alone, and of three lengths padded in front; positions count what is real.
+    """Yield logits of a single text, then of three lengths padded in front.
 
-    Theirs has no id for padding where ours has -1, and is given some other.
+    Positions count real tokens. If our padding id is -1, theirs gets another id.
     """
     ids = random_ids(3, V, 3, LENGTH)
     with torch.no_grad():
@@ -246,9 +246,9 @@ def continued(ours: DecoderOnly, theirs: PreTrainedModel) -> Logits:
 
 
 def read(ours: EncoderOnly, theirs: PreTrainedModel) -> Logits:
-    """Of texts of three lengths, padded behind: without segments, and with them if there are any.
+    """Yield logits of three lengths, padded at the end, without and with segments.
 
-    Compared is what was computed for real tokens; of a head that has one row for a text, all.
+    Only real tokens are compared; a head with one row per text is compared as a whole.
     """
     ids, pad_id = random_ids(5, V, 3, 11), theirs.config.pad_token_id
     ids[1, 6:] = ids[2, 1:] = pad_id
@@ -266,9 +266,9 @@ def read(ours: EncoderOnly, theirs: PreTrainedModel) -> Logits:
 
 @pytest.mark.parametrize("case", CASES)
 def test_logits_and_gradients_agree(case: str) -> None:
-    """At every real place, whatever is padded; and a loss of both has the same gradients.
+    """Logits agree at real tokens, with any padding, and a loss of both has the same gradients.
 
-    T5 alone trains the embedding of padding, which begins its targets; ours never does.
+    Only T5 trains the embedding of padding, which begins its targets; ours never does.
     """
     ours, theirs = both(case)
     compute: Any = {EncoderDecoder: translated, DecoderOnly: continued, EncoderOnly: read}
@@ -280,7 +280,7 @@ def test_logits_and_gradients_agree(case: str) -> None:
 
 @torch.no_grad()
 def test_cached_decoding_with_dynamic_scaling_agrees() -> None:
-    """Frequencies change with the length and cached keys do not: as their cached decoding."""
+    """Frequencies change with the length, cached keys do not: the same as their cached decoding."""
     ours, theirs = both("llama-dynamic")
     ids = random_ids(3, V, 1, LENGTH)
     state = ours.start(ids[:, :PROMPT], 1)
@@ -296,7 +296,7 @@ def test_cached_decoding_with_dynamic_scaling_agrees() -> None:
 def test_distances_fall_into_the_buckets_of_t5(
     buckets: tuple[int, int], *, bidirectional: bool
 ) -> None:
-    """At every distance, at the borders of two buckets as well."""
+    """This holds at every distance, including the borders between buckets."""
     num_buckets, max_distance = buckets
     scheme = RelativeBias(num_buckets=num_buckets, max_distance=max_distance)
     distances = torch.arange(-300, 301)

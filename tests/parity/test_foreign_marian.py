@@ -1,4 +1,4 @@
-"""Marian's own folder, `model.npz` and its files: the texts of its folder of Hugging Face."""
+"""Marian's own folder, `model.npz` and its files: the same texts as its Hugging Face folder."""
 
 import json
 import shutil
@@ -23,11 +23,11 @@ from dragoman.errors import InputError
 from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.tasks.folders import read_folder
 
-pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes punctuation
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # from a punctuation package
 
 
 def their_folder(folder: Path) -> MarianMTModel:
-    """A model as OPUS-MT's: SiLU, and padding of zeros behind the vocabulary."""
+    """Write a model like OPUS-MT's: SiLU, and a zero row of padding after the vocabulary."""
     made = make_folder(folder, "marian")
     set_keys(folder, activation_function="swish")
     model = MarianMTModel.from_pretrained(folder).eval()
@@ -42,7 +42,7 @@ def their_folder(folder: Path) -> MarianMTModel:
 
 
 def own_folder(folder: Path, model: MarianMTModel, theirs: Path) -> Path:
-    """The same as Marian writes it and OPUS-MT publishes it."""
+    """Write the same in Marian's format, as OPUS-MT publishes it."""
     as_npz(folder, model)
     for name in ("source.spm", "target.spm"):
         shutil.copy(theirs / name, folder)
@@ -56,12 +56,12 @@ def own_folder(folder: Path, model: MarianMTModel, theirs: Path) -> Path:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """A folder as Marian writes it."""
+    """A folder in Marian's format."""
     return own_folder(tmp_path / "own", their_folder(tmp_path / "theirs"), tmp_path / "theirs")
 
 
 def texts_of(folder: Path) -> list[str]:
-    """What ours writes, as long as theirs may."""
+    """Return our translations, with the same length limit as theirs."""
     translator = dragoman.load(folder, device="cpu")
     options = replace(translator.options, retry=False, split_sentences=False)
     options = replace(options, max_length_factor=0.0, max_length_constant=15)
@@ -70,10 +70,10 @@ def texts_of(folder: Path) -> list[str]:
 
 
 def test_marians_own_folder_translates_as_that_of_hugging_face(tmp_path: Path) -> None:
-    """As it is, and as a folder of ours that was made of it, whose weights go back to the class."""
+    """Directly, and converted to our folder, whose weights can be given back to the class."""
     model = their_folder(tmp_path / "theirs")
     own = own_folder(tmp_path / "own", model, tmp_path / "theirs")
-    ends = {"forced_eos_token_id": model.config.eos_token_id}  # as in every folder of OPUS-MT
+    ends = {"forced_eos_token_id": model.config.eos_token_id}  # as in all OPUS-MT folders
     wanted = their_texts(tmp_path / "theirs", "marian", model, LINES[:12], **ends)
     assert texts_of(own) == wanted
     worst = take_over(own, tmp_path / "ours")
@@ -89,7 +89,7 @@ def test_marians_own_folder_translates_as_that_of_hugging_face(tmp_path: Path) -
 
 
 def test_a_model_of_sentencepiece_has_the_ids_of_its_pieces(tmp_path: Path) -> None:
-    """Marian with SentencePiece built in: no vocabulary beside, padding behind the pieces."""
+    """Marian with built-in SentencePiece: no separate vocabulary, padding after the pieces."""
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "vocab.spm").write_bytes(model := spm("unigram", 500))
     (theirs := tmp_path / "theirs").mkdir()
@@ -119,7 +119,7 @@ def test_a_model_of_sentencepiece_has_the_ids_of_its_pieces(tmp_path: Path) -> N
     ],
 )
 def test_half_a_folder_of_marian_is_refused(change: str, message: str, own: Path) -> None:
-    """What is missing, or of another model, is named."""
+    """The missing or mismatched file is named."""
     if change == "more":
         with (own / "opus.vocab.yml").open("a") as file:
             file.write("more: 269\n")
@@ -146,7 +146,7 @@ CHANGED: dict[str, tuple[Callable[[Arrays], Arrays], str]] = {
 
 @pytest.mark.parametrize("case", CHANGED)
 def test_arrays_of_another_kind_are_refused(case: str, own: Path) -> None:
-    """One sentence for what NumPy would unpickle or inflate, and for other shapes and types."""
+    """There is one sentence for pickled or compressed arrays, and for other shapes and types."""
     with np.load(own / "model.npz") as stored:
         arrays = dict(stored)
     change, message = CHANGED[case]
@@ -156,7 +156,7 @@ def test_arrays_of_another_kind_are_refused(case: str, own: Path) -> None:
 
 
 def test_numbers_of_the_other_byte_order_are_the_same(own: Path) -> None:
-    """A file that was written on a big-endian machine."""
+    """The file may come from a big-endian machine."""
     wanted = read_folder(own, device="cpu").model.state_dict()
     with np.load(own / "model.npz") as stored:
         arrays = {n: a.astype(">f4") if a.dtype.kind == "f" else a for n, a in stored.items()}
@@ -168,7 +168,7 @@ def test_numbers_of_the_other_byte_order_are_the_same(own: Path) -> None:
 def test_more_arrays_than_a_model_has_are_refused(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are counted before one is read."""
+    """They are counted before any is read."""
     monkeypatch.setattr(import_module("dragoman.models.build"), "MOST_TENSORS", 9)
     with pytest.raises(InputError, match=r"model\.npz has more than 9 tensors"):
         read_folder(own, device="cpu").load()

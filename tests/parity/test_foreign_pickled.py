@@ -1,4 +1,4 @@
-"""`pytorch_model.bin`: the same weights and texts as from safetensors; what is more is refused."""
+"""`pytorch_model.bin`: weights and texts as from safetensors; anything beyond is refused."""
 
 import json
 import os
@@ -32,17 +32,17 @@ State = dict[str, Tensor]
 
 
 def as_zip(state: State, folder: Path) -> None:
-    """As torch saves since 1.6."""
+    """Save as torch does since 1.6."""
     torch.save(OrderedDict(state), folder / BIN)
 
 
 def as_legacy(state: State, folder: Path) -> None:
-    """As it did before, in 2020."""
+    """Save as torch did before, in 2020."""
     torch.save(OrderedDict(state), folder / BIN, _use_new_zipfile_serialization=False)
 
 
 def as_shards(state: State, folder: Path) -> None:
-    """In two files, of both forms, and what lists them."""
+    """Save in two files, one of each format, with an index."""
     names, places = [*state], dict[str, str]()
     for number, save in ((1, as_zip), (2, as_legacy)):
         half = names[number - 1 :: 2]
@@ -58,7 +58,7 @@ FORMS = {"zip": as_zip, "legacy": as_legacy, "shards": as_shards}
 
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_gives_the_weights_of_safetensors(form: str, tmp_path: Path) -> None:
-    """Bit for bit; safetensors is taken where both are there."""
+    """They are equal bit for bit; safetensors is preferred if both exist."""
     folder = saved("marian", tmp_path)
     expected = open_folder(folder).load().state_dict()
     state = load_file(folder / WEIGHTS)
@@ -72,7 +72,7 @@ def test_each_form_gives_the_weights_of_safetensors(form: str, tmp_path: Path) -
 
 
 def test_a_folder_of_2020_is_verified_converted_and_given_back(tmp_path: Path) -> None:
-    """As one of safetensors is; what comes back has every tensor, and is one of today."""
+    """It works like a safetensors folder; the result has every tensor, in today's format."""
     theirs, ours, again = (tmp_path / name for name in ("theirs", "ours", "again"))
     state = make_folder(theirs, "marian").state_dict()
     (theirs / WEIGHTS).unlink()
@@ -92,32 +92,32 @@ class Runs:
     """Runs code when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
-        """What plain pickle would call."""
+        """Call what plain pickle would call."""
         return os.system, ("touch ran",)
 
 
 class Allocates:
-    """Asks for memory when it is unpickled, by what the restricted reader knows."""
+    """Allocates memory when unpickled, through a function that the restricted reader allows."""
 
     def __reduce__(self) -> tuple[Any, tuple[int]]:
-        """Two terabytes."""
+        """Ask for two terabytes."""
         return bytearray, (1 << 41,)
 
 
 def compressed(file: Path) -> None:
-    """A megabyte of zeros in a few bytes."""
+    """Write a megabyte of zeros in a few bytes."""
     torch.save({"a": torch.zeros(1 << 18)}, file)
     file.write_bytes(packed(unpacked(file.read_bytes())))
 
 
 def cut(file: Path) -> None:
-    """Half a download."""
+    """Write half a download."""
     torch.save({"a": torch.zeros(99)}, file)
     os.truncate(file, 900)
 
 
 def lying(file: Path) -> None:
-    """A storage that says to have more numbers than its member of the archive."""
+    """Write a storage that claims more numbers than its archive member has."""
     torch.save({"a": torch.zeros(2)}, file)
     members = {
         name: content.replace(b"K\x02", b"J\xff\xff\xff\x7f")
@@ -127,7 +127,7 @@ def lying(file: Path) -> None:
 
 
 def copying(*calls: bytes) -> Callable[[Path], None]:
-    """A list of pairs, and calls that copy it again and again."""
+    """Write a list of pairs, and calls that copy it repeatedly."""
     pairs = (
         b"]q\x00(" + b"".join(b"J%b\x88\x86" % n.to_bytes(4, "little") for n in range(99)) + b"e"
     )
@@ -144,12 +144,12 @@ def copying(*calls: bytes) -> Callable[[Path], None]:
 
 
 def legacy(state: object) -> Callable[[Path], None]:
-    """The form of 2020."""
+    """Save in the format of 2020."""
     return lambda file: torch.save(state, file, _use_new_zipfile_serialization=False)
 
 
 def torch_saved(state: object) -> Callable[[Path], None]:
-    """The form of today."""
+    """Save in today's format."""
     return lambda file: torch.save(state, file)
 
 
@@ -191,7 +191,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_what_is_no_state_dict_is_refused(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one sentence with its reason; no code runs and no memory is taken."""
+    """The error is one sentence with the reason; no code runs and no memory is allocated."""
     monkeypatch.chdir(tmp_path)
     make, pattern = REFUSED[case]
     make(tmp_path / BIN)
@@ -206,7 +206,7 @@ def test_what_is_no_state_dict_is_refused(
 
 @pytest.mark.parametrize("form", FORMS)
 def test_any_flipped_byte_loads_or_is_refused(form: str, tmp_path: Path) -> None:
-    """Of the pickles, of the archive's directory and of the numbers."""
+    """This covers the pickles, the archive's directory and the numbers."""
     FORMS[form]({"a": torch.zeros(3), "b": torch.ones(2, 2)}, tmp_path)
     (tmp_path / "config.json").write_text("{}")
     file = min(tmp_path.glob("*.bin"))

@@ -1,4 +1,4 @@
-"""The settings of decoding that a publisher gives: applied as by transformers, or named."""
+"""A publisher's decoding settings are applied as by transformers, or named."""
 
 import json
 import warnings
@@ -28,13 +28,13 @@ transformers = pytest.importorskip("transformers", reason="needs transformers")
 
 
 def printed(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What the command prints."""
+    """Return the output of a command."""
     make_app()([str(argument) for argument in arguments], standalone_mode=False)
     return " ".join(capfd.readouterr().out.split())
 
 
 def rewrite(folder: Path, **settings: object) -> None:
-    """Change the publisher's settings of decoding."""
+    """Change the publisher's decoding settings."""
     file = folder / "generation_config.json"
     said = {key: value for key, value in json.loads(file.read_bytes()).items() if value is not None}
     said = {key: value for key, value in {**said, **settings}.items() if value is not None}
@@ -42,7 +42,7 @@ def rewrite(folder: Path, **settings: object) -> None:
 
 
 def make_translator(folder: Path, name: str, end: float, **settings: object) -> Any:  # noqa: ANN401
-    """Write a translator whose texts end more often the greater `end`; return theirs."""
+    """Write a translator whose texts end more often with a greater `end`; return their model."""
     model = make_folder(folder, name)
     eos = model.generation_config.eos_token_id
     model.final_logits_bias[0, eos] = end
@@ -53,7 +53,7 @@ def make_translator(folder: Path, name: str, end: float, **settings: object) -> 
 
 
 def make_decoder(folder: Path, **settings: object) -> Any:  # noqa: ANN401 -- theirs
-    """Write a small Llama; return theirs."""
+    """Write a small Llama; return their model."""
     model, tokenizer = make(folder, "llama", "LlamaForCausalLM", SIZES), read_tokenizer(folder)
     ids = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": tokenizer.bos_token_id}
     model.config.update(ids)
@@ -70,7 +70,7 @@ def make_decoder(folder: Path, **settings: object) -> Any:  # noqa: ANN401 -- th
 def test_a_forced_end_cuts_as_their_class(
     name: str, end: float, limit: str, tmp_path: Path
 ) -> None:
-    """Texts that end by themselves and texts that are cut compete in one beam, as there."""
+    """Texts that end by themselves and texts that are cut compete in one beam, as in theirs."""
     model = make_translator(tmp_path, name, end, num_beams=4, length_penalty=1.3, **{limit: 6})
     model.generation_config.forced_eos_token_id = model.generation_config.eos_token_id
     rewrite(tmp_path, forced_eos_token_id=model.generation_config.eos_token_id)
@@ -103,10 +103,10 @@ def test_a_forced_end_cuts_as_their_class(
 def test_a_setting_is_applied_as_by_their_class(
     settings: Mapping[str, Any], tmp_path: Path
 ) -> None:
-    """Least lengths, no forced end, and sequences that are never written, which differ by text."""
+    """Minimum lengths, no forced end, and forbidden sequences, each of which changes some texts."""
     model = make_translator(tmp_path, "bart", 4.0, num_beams=3, max_new_tokens=8)
     before = their_texts(tmp_path, "bart", model, LINES)
-    if "bad_words_ids" in settings:  # two tokens that they write in a row
+    if "bad_words_ids" in settings:  # two tokens that they write in succession
         given = read_tokenizer(tmp_path)(LINES[2], return_tensors="pt")["input_ids"]
         written = model.generate(given, attention_mask=torch.ones_like(given))[0].tolist()
         settings = {"bad_words_ids": [*settings["bad_words_ids"], written[2:4]]}
@@ -121,7 +121,7 @@ def test_a_setting_is_applied_as_by_their_class(
 
 
 def test_folders_of_2020_say_it_in_their_config(tmp_path: Path) -> None:
-    """As bart-large-cnn, which had no other file of settings."""
+    """The settings are in config.json, as for bart-large-cnn, which had no other file."""
     said: dict[str, Any] = {"num_beams": 4, "length_penalty": 2.0, "early_stopping": True}
     said |= {"max_length": 142, "min_length": 56, "no_repeat_ngram_size": 3}
     said |= {"forced_bos_token_id": 0, "bad_words_ids": [[16]], "vocab_size": 29}
@@ -139,7 +139,7 @@ def test_folders_of_2020_say_it_in_their_config(tmp_path: Path) -> None:
 def test_the_length_of_a_decoder_is_that_of_its_class(
     settings: Mapping[str, Any], tmp_path: Path
 ) -> None:
-    """`max_length` counts the prompt; `max_new_tokens`, and ours when it is given, do not."""
+    """`max_length` counts the prompt; `max_new_tokens` and our own option do not."""
     model = make_decoder(tmp_path, min_new_tokens=3, **settings)
     tokenizer = read_tokenizer(tmp_path)
     generator = dragoman.load(tmp_path, device="cpu")
@@ -156,7 +156,7 @@ def test_the_length_of_a_decoder_is_that_of_its_class(
 
 
 def test_a_decoder_never_writes_a_forbidden_sequence(tmp_path: Path) -> None:
-    """As its class, which goes another way at its last token."""
+    """Like its class, it chooses another token for the last one."""
     model, line = make_decoder(tmp_path, max_new_tokens=8), "A man"
     given = read_tokenizer(tmp_path)(line, return_tensors="pt")["input_ids"]
     keys = {"attention_mask": torch.ones_like(given)}
@@ -169,7 +169,7 @@ def test_a_decoder_never_writes_a_forbidden_sequence(tmp_path: Path) -> None:
 def test_the_command_generates_as_the_library(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The publisher's settings hold unless an option is given."""
+    """The publisher's settings apply unless an option is given."""
     sampling = {"do_sample": True, "temperature": 1.5, "top_k": 40, "top_p": 0.6, "min_p": 0.02}
     penalties = {"repetition_penalty": 1.7, "no_repeat_ngram_size": 2, "max_new_tokens": 12}
     make_decoder(tmp_path, **sampling, **penalties)
@@ -189,7 +189,7 @@ def test_the_command_generates_as_the_library(
 
 
 def test_every_field_of_theirs_is_known() -> None:
-    """A setting is applied, changes no text, or is named: in one table, and in no two."""
+    """Each is in exactly one table: it is applied, changes no text, or is named."""
     tables = [APPLIED, TRANSLATORS, SAMPLING, IRRELEVANT, NOT_APPLIED.keys()]
     known = [name for table in tables for name in table]
     assert len(known) == len(set(known))
@@ -197,7 +197,7 @@ def test_every_field_of_theirs_is_known() -> None:
 
 
 def test_each_setting_that_is_not_applied_is_named(tmp_path: Path) -> None:
-    """In one warning, with keys that nobody knows; a value without effect is passed over."""
+    """There is one warning, with unknown keys too; values without effect are ignored."""
     translator, decoder = tmp_path / "translator", tmp_path / "decoder"
     make_folder(translator, "bart")
     make_decoder(decoder)
@@ -223,7 +223,7 @@ def test_each_setting_that_is_not_applied_is_named(tmp_path: Path) -> None:
 
 
 def test_a_converted_folder_names_them_too(tmp_path: Path) -> None:
-    """What its publisher set is as little applied as before."""
+    """What its publisher set is still not applied."""
     folder, ours = tmp_path / "theirs", tmp_path / "ours"
     make_decoder(folder, guidance_scale=2.0)
     with pytest.warns(UserWarning, match="guidance_scale"):
@@ -235,7 +235,7 @@ def test_a_converted_folder_names_them_too(tmp_path: Path) -> None:
 def test_inspect_says_what_a_published_folder_is(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Whose it is and how it is read, and no language that it does not name."""
+    """It shows the source and the way it is read, but no language that the folder does not name."""
     make_folder(tmp_path, "marian")
     shown = printed(capfd, "inspect", tmp_path)
     assert "a folder of Hugging Face (marian), read as it is" in shown

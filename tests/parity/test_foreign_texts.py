@@ -1,4 +1,4 @@
-"""A folder of Hugging Face as it is: the same texts as its own classes, greedy and by beam."""
+"""An unconverted Hugging Face folder: the texts of its own classes, greedily and with a beam."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ CODES = {
     "mbart50": ("en_XX", "de_DE"),
     "mbart": ("en_XX", "de_DE"),
 }
-"""Source and target, where a model has several languages."""
+"""Source and target of models with several languages."""
 CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "marian": ("MarianMTModel", SMALL),
     "bart": ("BartForConditionalGeneration", SMALL | {"scale_embedding": False}),
@@ -54,7 +54,7 @@ LINES = [line for line in LINES if line]
 def make_folder(
     folder: Path, name: str, sizes: Mapping[str, Any] | None = None, **generation: object
 ) -> Any:  # noqa: ANN401 -- theirs
-    """Write a model of random weights with a tokenizer of its family; return theirs."""
+    """Write a model of random weights with a tokenizer of its family; return their model."""
     folder.mkdir(exist_ok=True)
     said = FAMILIES[name](folder)
     cls, usual = CASES[name]
@@ -76,7 +76,7 @@ def make_folder(
             if parameter.requires_grad:
                 parameter.add_(0.2 * torch.randn_like(parameter))
             if "encoder_attn." in place:
-                parameter.mul_(3)  # so that what is written depends on the source
+                parameter.mul_(3)  # so that the output depends on the source
         if "final_logits_bias" in dict(model.named_buffers()):
             model.final_logits_bias.normal_()
             model.final_logits_bias[0, tokenizer.eos_token_id] = 2.0
@@ -87,7 +87,7 @@ def make_folder(
 
 
 def read_tokenizer(folder: Path) -> Any:  # noqa: ANN401 -- theirs
-    """Theirs."""
+    """Return their tokenizer."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -101,7 +101,7 @@ def their_texts(
     tidy: Callable[[str], str] = one_line,
     **chosen: object,
 ) -> list[str]:
-    """What their classes write, line by line."""
+    """Return what their classes write, line by line."""
     tokenizer = read_tokenizer(folder)
     if name in CODES:
         tokenizer.src_lang, tgt = CODES[name]
@@ -121,7 +121,7 @@ def their_texts(
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_folder_translates_as_its_own_classes(name: str, tmp_path: Path) -> None:
-    """All lines at once, padded and by the cache, with the publisher's own settings; and greedy."""
+    """All lines in one padded batch with a cache, with the publisher's settings; and greedily."""
     words: dict[str, Any] = {"bad_words_ids": [[5]]} if name == "marian" else {}
     model = make_folder(tmp_path, name, num_beams=4, length_penalty=1.3, **words)
     translator = dragoman.load(tmp_path, device="cpu")
@@ -131,7 +131,7 @@ def test_a_folder_translates_as_its_own_classes(name: str, tmp_path: Path) -> No
     plain = replace(translator.options, retry=False, split_sentences=False)
     for num_beams in (4, 1):
         options = replace(plain, beam_size=num_beams)
-        lines = LINES[::3] if num_beams > 1 else LINES  # their beam takes long
+        lines = LINES[::3] if num_beams > 1 else LINES  # their beam search is slow
         ours = [found.text for found in translator.translate(lines, options=options)]
         chosen: Any = {} if num_beams > 1 else {"num_beams": 1, "length_penalty": 1.0}
         assert list(map(one_line, ours)) == their_texts(tmp_path, name, model, lines, **chosen)
@@ -141,7 +141,7 @@ def test_a_folder_translates_as_its_own_classes(name: str, tmp_path: Path) -> No
 def test_as_published_returns_the_texts_of_the_class(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Lines of several sentences, most of whose translations loop or are cut, by one flag."""
+    """One flag is enough, even for lines whose translations mostly loop or are cut."""
     folder, own = tmp_path / "theirs", tmp_path / "own"
     model = make_folder(folder, "marian", num_beams=3)
     lines = [f"{one} {other}" for one, other in zip(LINES, LINES[3:9], strict=False)]
@@ -162,11 +162,11 @@ def test_as_published_returns_the_texts_of_the_class(
 
 @pytest.mark.parametrize("name", ["bart", "t5"])
 def test_space_at_the_beginning_is_read_and_written_as_theirs(name: str, tmp_path: Path) -> None:
-    """BART's bytes tell " A man" from "A man", in the source and in what it writes."""
+    """BART's bytes distinguish " A man" from "A man", in the source and in its output."""
     model = make_folder(tmp_path, name)
     if name == "bart":
         first = read_tokenizer(tmp_path)(" a").input_ids[1]
-        model.final_logits_bias[0, first] += 4  # which half of the texts begin with
+        model.final_logits_bias[0, first] += 4  # half of the texts begin with it
         model.save_pretrained(tmp_path)
     translator = dragoman.load(tmp_path, device="cpu")
     options = replace(translator.options, retry=False, split_sentences=False, beam_size=1)
@@ -180,7 +180,7 @@ def test_space_at_the_beginning_is_read_and_written_as_theirs(name: str, tmp_pat
 
 @pytest.mark.parametrize("name", ["bart", "t5"])
 def test_space_at_the_beginning_is_scored_and_forced_as_theirs(name: str, tmp_path: Path) -> None:
-    """In sources, in given translations and in what a translation begins with."""
+    """This holds for sources, given translations and prefixes of translations."""
     model = make_folder(tmp_path, name, num_beams=1)
     tokenizer, translator = read_tokenizer(tmp_path), dragoman.load(tmp_path, device="cpu")
     options = replace(translator.options, retry=False, split_sentences=False)
@@ -201,7 +201,7 @@ def test_space_at_the_beginning_is_scored_and_forced_as_theirs(name: str, tmp_pa
 
 
 def test_a_model_of_many_languages_asks_which(tmp_path: Path) -> None:
-    """No text in a language that nobody chose; a wrong code gets the nearest one."""
+    """Without a choice there is no text; for a wrong code the error proposes the nearest one."""
     make_folder(tmp_path, "mbart50")
     translator = dragoman.load(tmp_path, device="cpu")
     with pytest.raises(InputError, match="--tgt-lang"):
@@ -217,7 +217,7 @@ def test_a_model_of_many_languages_asks_which(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["marian", "t5"])
 def test_a_line_of_unknown_characters_is_one_line(name: str, tmp_path: Path) -> None:
-    """It is copied; where that is not wanted it is flagged, and others stay as they are."""
+    """It is copied; if copying is disabled it is flagged; other lines do not change."""
     make_folder(tmp_path, name)
     translator = dragoman.load(tmp_path, device="cpu")
     lines = ["A man.", "😀 😀 😀 😀 😀 😀 😀 😀", "\u200b", "A dog runs."]
@@ -231,7 +231,7 @@ def test_a_line_of_unknown_characters_is_one_line(name: str, tmp_path: Path) -> 
 
 
 def test_a_mark_of_marian_is_that_of_the_whole_line(tmp_path: Path) -> None:
-    """Each sentence and each chunk is translated into the language that the line begins with."""
+    """Each sentence and each chunk is translated into the language that begins the line."""
     make_folder(tmp_path, "marian")
     translator = dragoman.load(tmp_path, device="cpu")
     chosen = translator.between(None, "deu")
@@ -246,7 +246,7 @@ def test_a_mark_of_marian_is_that_of_the_whole_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mbart50", "t5"])
 def test_a_converted_folder_translates_the_same(name: str, tmp_path: Path) -> None:
-    """It needs its old folder no more, and says how its tokenizers are read."""
+    """It does not need its old folder, and stores how its tokenizers are read."""
     theirs, out = tmp_path / "theirs", tmp_path / "ours"
     make_folder(theirs, name, num_beams=3)
     worst = take_over(theirs, out)

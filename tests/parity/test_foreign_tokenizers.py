@@ -18,7 +18,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 transformers = pytest.importorskip("transformers", reason="the other side of the comparison")
 
-pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes punctuation
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # from a punctuation package
 
 LINES = noisy(SENTENCES, int(os.environ.get("DRAGOMAN_LINES", "300")))
 LINES += ["x\ufeff<mask>ing", "x \ufeff <mask>", "x\u3000<mask> y", "\u200b<mask>"]
@@ -26,7 +26,7 @@ BOTH = [(family, fast) for family in FAMILIES for fast in (True, False)]
 
 
 def both(folder: Path, family: str, *, fast: bool = True) -> tuple[Tokenizer, Tokenizer, Any]:
-    """Our two sides of a folder of a family, and theirs."""
+    """Return both of our tokenizers of a family's folder, and theirs."""
     config = FAMILIES[family](folder, fast=fast)
     (folder / "config.json").write_text(json.dumps(config))
     return *read_tokenizers(folder, config), transformers.AutoTokenizer.from_pretrained(folder)
@@ -34,21 +34,21 @@ def both(folder: Path, family: str, *, fast: bool = True) -> tuple[Tokenizer, To
 
 @pytest.mark.parametrize(("family", "fast"), BOTH)
 def test_ids_and_texts_are_theirs(tmp_path: Path, family: str, *, fast: bool) -> None:
-    """Whatever stands in a line, its ids, its frame and what is decoded are equal."""
+    """For any line, ids, frame and decoded text are equal."""
     ours, _, theirs = both(tmp_path, family, fast=fast)
     frame, named = ours.frame(), {*ours.specials.values()} - {ours.unk_id}
     for line, ids in zip(LINES, ours.encode_batch(LINES), strict=True):
         wanted = theirs(line, split_special_tokens=True).input_ids
         plain = [ours.unk_id if id_ in named else id_ for id_ in wanted]
         for at in (*range(len(frame.before)), *range(-len(frame.after), 0)):
-            plain[at] = wanted[at]  # of a unigram model, theirs finds the names all the same
+            plain[at] = wanted[at]  # in a unigram model, theirs recognizes the names nevertheless
         assert [*frame.before, *ids, *frame.after] == plain, line
         assert ours.decode(wanted) == theirs.decode(wanted, skip_special_tokens=True), line
 
 
 @pytest.mark.parametrize("family", ["marian", "m2m100", "mbart50", "llama", "gpt2", "bert"])
 def test_any_unicode_has_their_ids(tmp_path_factory: pytest.TempPathFactory, family: str) -> None:
-    """Not only real lines: all that is Unicode."""
+    """This holds for any Unicode text, not only for real lines."""
     ours, _, theirs = both(tmp_path_factory.mktemp(family), family)
     frame = ours.frame()
 
@@ -63,7 +63,7 @@ def test_any_unicode_has_their_ids(tmp_path_factory: pytest.TempPathFactory, fam
 
 @pytest.mark.parametrize(("family", "fast"), BOTH)
 def test_pieces_stand_in_their_texts(tmp_path: Path, family: str, *, fast: bool) -> None:
-    """In order, one for each id, what is seen of it at both ends; of a plain line all of it."""
+    """There is one span per id, in order and trimmed; the spans of a plain line cover all of it."""
     ours, _, _ = both(tmp_path, family, fast=fast)
     for line in LINES:
         spans = ours.spans(line)
@@ -78,7 +78,7 @@ def test_pieces_stand_in_their_texts(tmp_path: Path, family: str, *, fast: bool)
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_character_is_some_tokens(tmp_path: Path, family: str) -> None:
-    """Whatever ids a model writes, the characters that they decode to are counted once."""
+    """For any ids that a model writes, each decoded character is counted once."""
     ours, _, _ = both(tmp_path, family)
     draw = random.Random(3)
     for line in LINES[:100]:
@@ -91,7 +91,7 @@ def test_every_character_is_some_tokens(tmp_path: Path, family: str) -> None:
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_target_side_of_marian_is_theirs(tmp_path: Path, *, apart: bool) -> None:
-    """The target's model cuts references, by a vocabulary of its own where there are two."""
+    """The target's model splits references, with a separate vocabulary if there are two."""
     config = marian(tmp_path, apart=apart)
     _, ours = read_tokenizers(tmp_path, config)
     theirs = transformers.MarianTokenizer.from_pretrained(tmp_path)
@@ -106,7 +106,7 @@ def test_target_side_of_marian_is_theirs(tmp_path: Path, *, apart: bool) -> None
     [("m2m100", "de"), ("mbart", "de_DE"), ("mbart50", "de_DE"), ("nllb", "deu_Latn")],
 )
 def test_frame_of_a_language_is_theirs(tmp_path: Path, family: str, lang: str) -> None:
-    """The source language stands where each family has it; one that is missing is refused."""
+    """The source language is where each family puts it; a missing one is refused."""
     ours, _, theirs = both(tmp_path, family)
     theirs.src_lang = lang
     frame = ours.frame(lang)
@@ -119,7 +119,7 @@ def test_frame_of_a_language_is_theirs(tmp_path: Path, family: str, lang: str) -
 
 
 def test_marian_puts_the_target_language_first(tmp_path: Path) -> None:
-    """`>>deu<<` before a text is one token, whether it is written there or asked for."""
+    """`>>deu<<` before a text is one token, whether written in the text or requested."""
     ours, _, theirs = both(tmp_path, "marian")
     frame = ours.frame("deu")
     assert set(ours.languages) == {"deu", "fra"}
@@ -130,7 +130,7 @@ def test_marian_puts_the_target_language_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", ["marian", "m2m100"])
 def test_the_rest_of_a_text_begins_with_no_space(tmp_path: Path, family: str) -> None:
-    """SentencePiece's own library puts one before every text that it is given."""
+    """SentencePiece's own library puts one before every text."""
     ours, *_ = both(tmp_path, family, fast=False)
     (first,), (rest,) = ours.encode_batch(["man"]), ours.encode_rest(["man"])
     assert ours.decode([*first, *first]) == "man man"
@@ -138,7 +138,7 @@ def test_the_rest_of_a_text_begins_with_no_space(tmp_path: Path, family: str) ->
 
 
 def test_only_the_beginning_of_a_text_chooses_marians_language(tmp_path: Path) -> None:
-    """A mark elsewhere, of another language or in a target is text, and so it is when asked."""
+    """A mark elsewhere, of another language or in a target is text, even with a set language."""
     ours, target, _ = both(tmp_path, "marian")
     codes = {*ours.languages.values()}
     for text in ("Hund >>deu<<", ">>eng<< Hund", "> >>fra<<", "a>>deu<<"):
@@ -149,7 +149,7 @@ def test_only_the_beginning_of_a_text_chooses_marians_language(tmp_path: Path) -
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_text_has_special_tokens(tmp_path: Path, family: str) -> None:
-    """Their names, whole, doubled, and in forms that a normalizer maps onto them, are text."""
+    """Their names, whole, doubled, and in forms that a normalizer maps to them, are text."""
     ours, *_ = both(tmp_path, family)
     never = {*ours.specials.values()} - {ours.unk_id}
     wide = {ord(c): chr(ord(c) + 0xFEE0) for c in "<>/s[]_|"}
@@ -160,7 +160,7 @@ def test_no_text_has_special_tokens(tmp_path: Path, family: str) -> None:
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "qwen2"])
 def test_a_stream_gives_the_whole_text(tmp_path: Path, family: str) -> None:
-    """Token by token, what is handed out is in the end what decoding at once gives."""
+    """The streamed parts together are the text decoded at once."""
     ours, _, _ = both(tmp_path, family)
     for line in (*SENTENCES, "a 👩‍👩‍👧 b\n\n  c"):
         stream = TextStream(ours, (), begins_text=True)
@@ -176,7 +176,7 @@ def test_a_stream_gives_the_whole_text(tmp_path: Path, family: str) -> None:
 def test_accents_are_those_that_they_keep(
     tmp_path: Path, *, strip: bool | None, lower: bool
 ) -> None:
-    """BERT's files say apart whether letters become small and whether accents go."""
+    """BERT's files set lower case and the removal of accents separately."""
     config = FAMILIES["bert"](tmp_path, fast=False)
     said = {"tokenizer_class": "BertTokenizer", "strip_accents": strip, "do_lower_case": lower}
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -190,7 +190,7 @@ def test_accents_are_those_that_they_keep(
 
 
 def test_new_special_tokens_are_numbered_in_their_order(tmp_path: Path) -> None:
-    """Those that settings name and the vocabulary lacks: first the roles, then the others."""
+    """Tokens that settings name and the vocabulary lacks: first the roles, then the others."""
     config = FAMILIES["gpt2"](tmp_path)
     path = tmp_path / "tokenizer_config.json"
     names = ["<z>", "<a>", "<m>", "<a>b"]
@@ -208,7 +208,7 @@ def test_new_special_tokens_are_numbered_in_their_order(tmp_path: Path) -> None:
 def test_a_config_says_what_begins_texts_where_no_token_does(
     tmp_path: Path, family: str, begins: int | None
 ) -> None:
-    """As Qwen's; a bos or cls that the tokenizer names goes before."""
+    """As for Qwen; a bos or cls token that the tokenizer names has priority."""
     config = FAMILIES[family](tmp_path)
     plain, said = (
         read_tokenizers(tmp_path, {**config, **more})[0] for more in ({}, {"bos_token_id": 7})

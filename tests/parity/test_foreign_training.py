@@ -1,4 +1,4 @@
-"""Fine-tuning a translator of Hugging Face: its class learns from the same batches."""
+"""Fine-tuning a Hugging Face translator: its class computes the same loss for the batches."""
 
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,14 @@ SETTINGS = (
 
 
 def texts(folder: Path) -> tuple[str, ...]:
-    """Write the pairs; the keys that name the files."""
+    """Write the pairs; return the settings that name the files."""
     for side, lines in zip(("src", "tgt"), zip(*PAIRS, strict=True), strict=True):
         (folder / f"text.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tuple(f"data.{side}={folder / f'text.{side}'}" for side in ("src", "tgt"))
 
 
 def make_recipe(folder: Path, *settings: str) -> TranslateRecipe:
-    """A run that starts from `folder/theirs`."""
+    """Return the recipe of a run that starts from `folder/theirs`."""
     path = folder / "recipe.toml"
     path.write_text('task = "translate"\n', encoding="utf-8")
     start, out = folder / "theirs", folder / "run"
@@ -46,7 +46,7 @@ def make_recipe(folder: Path, *settings: str) -> TranslateRecipe:
 
 
 def begin(folder: Path, *settings: str) -> TranslateJob:
-    """The job of a run that starts from `folder/theirs`, whose weights it has."""
+    """Return the job of a run that starts from `folder/theirs`, with its weights."""
     recipe = make_recipe(folder, *settings)
     with RunFolder.of(recipe).open(recipe) as run:
         job = assemble(recipe, run, lambda _: None)
@@ -56,13 +56,13 @@ def begin(folder: Path, *settings: str) -> TranslateJob:
 
 
 def languages(name: str) -> list[str]:
-    """The settings that choose the languages of `CODES`."""
+    """Return the settings that choose the languages of `CODES`."""
     sides = zip(("src", "tgt"), CODES.get(name, ()), strict=False)
     return [f"data.{side}_lang={code}" for side, code in sides]
 
 
 def their_loss(theirs: Any, tokenizer: Any, pairs: list[tuple[str, str]]) -> float:  # noqa: ANN401
-    """The sum of the class's loss over pairs, one by one."""
+    """Sum the class's loss over pairs, one by one."""
     total = 0.0
     for src, tgt in pairs:
         batch = tokenizer(src, text_target=tgt, return_tensors="pt")
@@ -73,7 +73,7 @@ def their_loss(theirs: Any, tokenizer: Any, pairs: list[tuple[str, str]]) -> flo
 
 @pytest.mark.parametrize("name", [*CASES, "marian-deu"])
 def test_the_loss_is_that_of_the_class(name: str, tmp_path: Path) -> None:
-    """Of sources and targets in the frames of its tokenizer, padded side by side, and counted."""
+    """Sources and targets are in its tokenizer's frames, padded together, and counted."""
     family, _, into = name.partition("-")
     theirs = make_folder(tmp_path / "theirs", family)
     tokenizer = read_tokenizer(tmp_path / "theirs")
@@ -108,7 +108,7 @@ def test_the_loss_is_that_of_the_class(name: str, tmp_path: Path) -> None:
 def test_languages_must_be_those_of_the_model(
     given: tuple[str | None, str | None], message: str, tmp_path: Path
 ) -> None:
-    """A wrong or a missing one is refused before a text is read, with the nearest name."""
+    """A wrong or missing one is refused, with the nearest name, before any text is read."""
     make_folder(tmp_path / "theirs", "mbart50")
     sides = zip(("src", "tgt"), given, strict=True)
     with pytest.raises(InputError, match=message):
@@ -117,7 +117,7 @@ def test_languages_must_be_those_of_the_model(
 
 
 def test_a_second_run_keeps_the_languages_of_the_first(tmp_path: Path) -> None:
-    """Its folder remembers them too, and BLEU is that of the language that is written."""
+    """Its folder remembers them too, and BLEU uses the target language's tokenization."""
     make_folder(tmp_path / "published", "nllb")
     take_over(tmp_path / "published", tmp_path / "theirs")
     set_keys(tmp_path / "theirs", src_lang="eng_Latn", tgt_lang="zho_Hans")
@@ -131,7 +131,7 @@ def test_a_second_run_keeps_the_languages_of_the_first(tmp_path: Path) -> None:
 def test_its_config_is_opened_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, converted: bool
 ) -> None:
-    """All that a run needs is taken from what was opened first; a file of theirs is copied too."""
+    """The run takes everything from the first read; a published file is also copied."""
     make_folder(theirs := tmp_path / ("published" if converted else "theirs"), "marian")
     if converted:
         take_over(theirs, tmp_path / "theirs")

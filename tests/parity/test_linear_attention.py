@@ -15,14 +15,14 @@ from dragoman.nn.patterns.linear import phi
 def test_the_scan_equals_the_formula(
     pattern: LinearAttention, data: st.DataObject, longest: int
 ) -> None:
-    """Outputs and gradients, with and without decay, T <= S, under every mask, shared heads."""
+    """Outputs and gradients agree, with and without decay, T <= S, with any mask, shared heads."""
     case = draw_case(data, longest=longest, of_keys=longest > 20, kv_heads=2)
     scoring = Scoring(scale=case.scoring.scale)
     assert_equals_reference(pattern, case._replace(scoring=scoring), pattern.attend)
 
 
 def test_weights_fall_by_the_decay_and_sum_to_one() -> None:
-    """With equal queries and keys a weight is `gamma^(i-j)` up to the sum, which is 1."""
+    """With equal queries and keys weights are proportional to `gamma^(i-j)` and sum to 1."""
     x = torch.zeros(1, 1, 4, 2).double()
     pattern = LinearAttention(decay=(0.5,))
     mask = pattern.mask(4, 4, x.device)
@@ -35,7 +35,7 @@ def test_weights_fall_by_the_decay_and_sum_to_one() -> None:
 
 
 def test_the_softmax_is_the_same_formula_with_another_kernel() -> None:
-    """`w_ij = exp(q_i . k_j)` in place of `phi(q_i) . phi(k_j)` is the paper's attention."""
+    """`w_ij = exp(q_i . k_j)` instead of `phi(q_i) . phi(k_j)` is the paper's attention."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 1, 5, 3).double() for _ in range(3))
     softmax, _ = reference_attention(q, k, v, None, Scoring(scale=1.0))
@@ -47,7 +47,7 @@ def test_the_softmax_is_the_same_formula_with_another_kernel() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_sums_in_full(dtype: torch.dtype) -> None:
-    """In a long text of equal keys a sum in half precision would stop growing."""
+    """In a long text of equal keys a half-precision sum would stop growing."""
     q = k = torch.zeros(1, 1, 3000, 4, dtype=dtype)
     v = torch.arange(3000.0).view(1, 1, -1, 1).expand(1, 1, 3000, 4) / 3000
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -57,7 +57,7 @@ def test_half_precision_sums_in_full(dtype: torch.dtype) -> None:
 
 
 def test_autocast_does_not_reach_its_sums() -> None:
-    """What comes in float32 is summed in float32, to the same bits as without autocast."""
+    """Float32 inputs are summed in float32, with the same bits as without autocast."""
     q, k, v = torch.randn(3, 1, 2, 40, 8)
     alone = LinearAttention().attend(q, KeyValue(k, v), None, Scoring(scale=1.0))
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -66,7 +66,7 @@ def test_autocast_does_not_reach_its_sums() -> None:
 
 
 def test_what_it_cannot_do_is_refused() -> None:
-    """A soft-cap, a bias or dropout would be silently left out."""
+    """A soft-cap, a bias or dropout would be silently ignored."""
     x = torch.zeros(1, 1, 2, 2)
     with pytest.raises(ValueError, match="no scores"):
         LinearAttention().attend(x, KeyValue(x, x), None, Scoring(scale=1.0, soft_cap=1.0))

@@ -1,4 +1,4 @@
-"""The logit lens and the shares in a logit are those of a plain loop over all parts in float64."""
+"""The logit lens and a logit's shares equal those of a plain loop over all parts in float64."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,12 +23,12 @@ BIASES = ("biases", None, None)
 
 
 def stream(parts: Parts, t: int) -> Tensor:
-    """The residual stream at a position."""
+    """Return the residual stream at a position."""
     return torch.stack([vectors[t] for vectors in parts.values()]).sum(0)
 
 
 def normed(parts: Parts, norm: nn.Module, length: int) -> Parts:
-    """Each part through a norm whose scale is that of the sum."""
+    """Apply a norm to each part, with the scale of their sum."""
     if isinstance(norm, nn.Identity):
         return parts
     assert isinstance(norm, LayerNorm | RMSNorm)
@@ -48,7 +48,7 @@ def normed(parts: Parts, norm: nn.Module, length: int) -> Parts:
 def attended(
     key: tuple[str, int], attention: MultiHeadAttention, weights_HTS: Tensor, v_KSd: Tensor
 ) -> Parts:
-    """What each head of an attention adds, and its bias."""
+    """Return what each head of an attention adds, and its bias."""
     group, d = attention.num_heads // attention.num_kv_heads, attention.head_dim
     added: Parts = {}
     for head, weights_TS in enumerate(weights_HTS):
@@ -63,14 +63,14 @@ def attended(
 
 
 def look(layer: Layer, info: PositionInfo, x_TD: Tensor) -> Parts:
-    """What self-attention adds."""
+    """Return what self-attention adds."""
     kv = layer.self_attn.project_kv(x_TD[None], info)
     weights_HTS = layer.self_attn.weights(x_TD[None], kv, None, info)[0]
     return attended(("decoder", layer.index), layer.self_attn, weights_HTS, kv.v_BKSd[0])
 
 
 def cross(layer: Layer, memory_SD: Tensor, x_TD: Tensor) -> Parts:
-    """What cross-attention adds."""
+    """Return what cross-attention adds."""
     assert layer.cross_attn is not None
     kv = layer.project_memory(memory_SD[None])
     weights_HTS = layer.cross_attn.weights(x_TD[None], kv)[0]
@@ -78,12 +78,12 @@ def cross(layer: Layer, memory_SD: Tensor, x_TD: Tensor) -> Parts:
 
 
 def feed(layer: Layer, x_TD: Tensor) -> Parts:
-    """What the feed-forward network adds."""
+    """Return what the feed-forward network adds."""
     return {("feed-forward", layer.index, None): [*layer.ffn(x_TD)]}
 
 
 def passed(parts: Parts, residual: Residual, length: int, f: Callable[[Tensor], Parts]) -> Parts:
-    """The parts after a sublayer `f` of a layer."""
+    """Return the parts after a sublayer `f` of a layer."""
     read = normed(parts, residual.norm, length) if residual.pre else parts
     alpha = 1.0 if residual.pre else residual.alpha
     after = {key: [alpha * vector for vector in vectors] for key, vectors in parts.items()}
@@ -94,7 +94,7 @@ def passed(parts: Parts, residual: Residual, length: int, f: Callable[[Tensor], 
 
 
 def by_hand(model: EncoderDecoder | DecoderOnly, src: list[int], ids: list[int]) -> list[Parts]:
-    """The parts of the residual stream after each decoder layer."""
+    """Return the parts of the residual stream after each decoder layer."""
     if isinstance(model, DecoderOnly):
         embedding, memory_SD = model.embedding, torch.empty(0)
     else:
@@ -130,7 +130,7 @@ MODELS = {
 def test_lens_and_shares_are_those_of_a_plain_loop(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For pre-norm, the paper's post-norm and DeepNorm; and all shares sum to the logit."""
+    """For pre-norm, the paper's post-norm and DeepNorm; all shares sum to the logit."""
     monkeypatch.setattr(logits, "TOKENS_AT_ONCE", 2)
     make, config = MODELS[name]
     model: EncoderDecoder | DecoderOnly = make(config)  # type: ignore[operator]
@@ -168,7 +168,7 @@ def test_lens_and_shares_are_those_of_a_plain_loop(
 def test_few_distributions_are_in_memory_at_once(
     make: Callable[[], EncoderDecoder | DecoderOnly], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Logits of all tokens are never made: of a long text they can be gigabytes."""
+    """Logits of all tokens are never computed at once: for a long text they can take gigabytes."""
     model, made = make(), list[int]()
     project = model.project
 

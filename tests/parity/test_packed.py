@@ -1,4 +1,4 @@
-"""Packed documents are the documents, one by one, at no more than their own cost."""
+"""Packed documents equal the single documents, at no more than their own cost."""
 
 import inspect
 
@@ -29,7 +29,7 @@ LENGTHS = st.lists(st.one_of(st.integers(0, 9), st.integers(1, 80)), min_size=1,
 
 
 def draw_packed(data: st.DataObject) -> tuple[tuple[int, ...], Case]:
-    """Draw documents and a row that they fill; a mask is one of keys."""
+    """Draw documents and a row that they fill, with a mask of keys."""
     lengths = data.draw(LENGTHS.filter(any))
     case = draw_case(data, longest=1)
     shapes = [x.shape for x in case.inputs]
@@ -46,7 +46,7 @@ def draw_packed(data: st.DataObject) -> tuple[tuple[int, ...], Case]:
 @given(WITHIN, st.data())
 @settings(max_examples=100)
 def test_packed_documents_equal_their_mask(within: Pattern, data: st.DataObject) -> None:
-    """Outputs and gradients, of documents of any lengths, empty ones among them."""
+    """Outputs and gradients agree, for documents of any lengths, including empty ones."""
     lengths, case = draw_packed(data)
     pattern = Packed(within, Documents(lengths))
     assert_equals_reference(pattern, case, pattern.attend)
@@ -55,7 +55,7 @@ def test_packed_documents_equal_their_mask(within: Pattern, data: st.DataObject)
 @given(st.one_of(WITHIN, LINEAR.filter(lambda p: not isinstance(p.decay, tuple))), st.data())
 @settings(max_examples=60)
 def test_packed_documents_are_the_documents_alone(within: Pattern, data: st.DataObject) -> None:
-    """Each document's outputs are those it has without the others."""
+    """Each document's outputs are those without the others."""
     lengths, case = draw_packed(data)
     scoring = Scoring(scale=case.scoring.scale)
     q, k, v = (x.detach().double() for x in case.inputs)
@@ -69,9 +69,9 @@ def test_packed_documents_are_the_documents_alone(within: Pattern, data: st.Data
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.integers(0, 2**32))
 @settings(max_examples=30)
 def test_the_cost_is_the_sum_of_squares(lengths: list[int], seed: int) -> None:
-    """Products count `4 d` multiplications and additions for each pair within a document.
+    """Products take `4 d` multiplications and additions for each pair within a document.
 
-    Filling up groups adds an eighth to a length at most, or 7 places.
+    Padding a group adds at most an eighth to a length, or 7 positions.
     """
     torch.manual_seed(seed)
     heads, head_dim = 2, 4
@@ -82,7 +82,7 @@ def test_the_cost_is_the_sum_of_squares(lengths: list[int], seed: int) -> None:
         )
     pairs = sum(max(n * 9 / 8, n + 7) ** 2 for n in lengths)
     least = sum(n**2 for n in lengths)
-    # a product of few rows is filled up to 4096 multiplications (nn/cpu/products.py)
+    # a product of few rows is padded to 4096 multiplications (nn/cpu/products.py)
     small = 2 * heads * len(lengths) * 2 * 4096
     assert 4 * heads * head_dim * least <= counter.get_total_flops()
     assert counter.get_total_flops() <= 4 * heads * head_dim * pairs + small
@@ -101,7 +101,7 @@ def varlen_stand_in(  # noqa: PLR0917 (torch's form)
     window_size: tuple[int, int],
     enable_gqa: bool,
 ) -> Tensor:
-    """Do what torch documents of its kernel, `(M, H, d)`, one sequence after another."""
+    """Compute what torch documents for its kernel, `(M, H, d)`, one sequence after another."""
     assert torch.equal(ends_q, ends_k)
     assert ends_q.dtype == torch.int32
     assert max_q == max_k == int(ends_q.diff().max())
@@ -118,7 +118,7 @@ def varlen_stand_in(  # noqa: PLR0917 (torch's form)
 
 
 def test_the_variable_length_kernel_is_told_what_it_takes() -> None:
-    """The keywords that are asked for are those of the call; torch has them from 2.12 on."""
+    """The keywords that we use are those of the function; torch has them from 2.12 on."""
     told = inspect.signature(varlen_stand_in).parameters.values()
     assert {each.name for each in told if each.kind is each.KEYWORD_ONLY} == KEYWORDS
     assert torch_has_it() or torch.__version__ < "2.12"
@@ -130,7 +130,7 @@ def test_the_variable_length_kernel_is_told_what_it_takes() -> None:
     ids=repr,
 )
 def test_the_variable_length_kernel_is_told_the_same(within: Pattern) -> None:
-    """Layout, ends, window, scale and shared heads, for a kernel that does what torch's says."""
+    """Layout, ends, window, scale and shared heads fit a kernel that does what torch documents."""
     torch.manual_seed(0)
     lengths = (5, 1, 8)
     q, k, v = (torch.randn(2, heads, 14, 3).double() for heads in (4, 2, 2))

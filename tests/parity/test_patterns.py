@@ -24,9 +24,9 @@ from dragoman.nn.patterns.blocks import SEGMENT
 @given(data=st.data(), longest=st.sampled_from([40, 40, 400]))
 @settings(max_examples=85)
 def test_a_pattern_equals_its_mask(name: str, data: st.DataObject, longest: int) -> None:
-    """Under every bias and cap, with fewer queries than keys too; under every mask in short texts.
+    """With any bias and cap, with fewer queries than keys too; with any mask in short texts.
 
-    Long ones, with padding, are cut into blocks.
+    Long texts, with padding, are split into blocks.
     """
     pattern = data.draw(PATTERNS[name])
     case = draw_case(data, longest=longest, of_keys=longest > 40)
@@ -51,7 +51,7 @@ def test_a_pattern_equals_its_mask(name: str, data: st.DataObject, longest: int)
 )
 @pytest.mark.parametrize("earlier", [0, 77])
 def test_a_pattern_equals_its_mask_across_segments(pattern: Pattern, earlier: int) -> None:
-    """On texts that are cut into several segments, with padding and with keys from a cache."""
+    """This holds for texts of several segments, with padding and with keys from a cache."""
     torch.manual_seed(0)
     lengths = (2 * SEGMENT + 37 - earlier, 2 * SEGMENT + 37, 2 * SEGMENT + 37)
     q, k, v = (torch.randn(1, 1, n, 2, dtype=torch.float64, requires_grad=True) for n in lengths)

@@ -48,7 +48,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "camembert": ("CamembertForTokenClassification", {**BERT, **LABELS}),
     "distilbert": ("DistilBertForSequenceClassification", {**DISTIL, **LABELS}),
 }
-REST = {  # what no model of ours has a place for
+REST = {  # parts that our models have no place for
     "model.encoder.embed_positions.weight",
     "model.decoder.embed_positions.weight",
     "roberta.embeddings.position_embeddings.weight",
@@ -59,14 +59,14 @@ CASES = SMALL | MORE
 
 
 def test_every_family_is_here() -> None:
-    """A table that is added has its way back tried."""
+    """A new family's way back is tested too."""
     kinds = [getattr(transformers, name) for name, _ in CASES.values()]
     assert {kind.config_class.model_type for kind in kinds} == set(FAMILIES)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_way_back_gives_every_bit(case: str, tmp_path: Path) -> None:
-    """Through what our folder keeps; fp64 loses digits here, which are kept beside."""
+    """This holds through our folder; digits lost from fp64 are stored separately."""
     theirs = make_named(*CASES[case], torch.float32)
     for dtype in (torch.float32, torch.bfloat16, torch.float64):
         folder = tmp_path / str(dtype)
@@ -91,7 +91,7 @@ def test_the_way_back_gives_every_bit(case: str, tmp_path: Path) -> None:
 def test_weights_that_were_trained_go_back_too(
     case: str, dtype: torch.dtype, tmp_path: Path
 ) -> None:
-    """What is kept of the old ones does not come back in their place; 16 bits become 32."""
+    """Kept originals do not replace trained weights; 16 bits become 32."""
     make_named(*CASES[case], torch.float32).to(dtype).save_pretrained(tmp_path)
     opened = kept(tmp_path, tmp_path / "ours")
     model = opened.config.model

@@ -45,7 +45,7 @@ NAMES = {
 
 
 def recurrence(k: Tensor, v: Tensor, decay: Tensor, bonus: Tensor, state: Tensor) -> Any:  # noqa: ANN401
-    """Position by position, as the paper's appendix on stability has it; autograd goes through."""
+    """Compute position by position, as in the paper's appendix on stability, with gradients."""
     numerator, denominator, largest = state.unbind(1)
     outs = []
     for k_t, v_t in zip(k.unbind(1), v.unbind(1), strict=True):
@@ -60,12 +60,12 @@ def recurrence(k: Tensor, v: Tensor, decay: Tensor, bonus: Tensor, state: Tensor
 
 
 def start(k: Tensor) -> Tensor:
-    """The state before the first token; a finite stand-in for minus infinity has gradients."""
+    """Return the state before the first token; a finite minus infinity allows gradients."""
     return torch.stack([torch.zeros_like(k[:, 0])] * 2 + [torch.full_like(k[:, 0], -1e38)], 1)
 
 
 def draw(seed: int, length: int, spread: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Keys that differ by some times `spread`, values, decays from slow to sudden, bonuses."""
+    """Draw keys that differ by about `spread`, values, slow to sudden decays, and bonuses."""
     torch.manual_seed(seed)
     k, v = (torch.randn(2, length, 5, dtype=torch.float64) for _ in range(2))
     decay, bonus = 3 * torch.randn(2, 5, dtype=torch.float64)
@@ -80,7 +80,7 @@ def test_the_scan_is_the_recurrence(
     spread: float,
     continued: bool,  # noqa: FBT001 (drawn)
 ) -> None:
-    """Outputs, state and all gradients in float64, also for keys whose exponentials overflow."""
+    """Outputs, state and gradients agree in float64, also for keys whose exponentials overflow."""
     inputs = draw(seed, length, spread)
     for each in inputs:
         each.requires_grad_()
@@ -91,7 +91,7 @@ def test_the_scan_is_the_recurrence(
     grads = []
     found = [f(*inputs, state) for f in (recurrence, wkv)]
     for out, after in found:
-        # numerator and denominator alone depend on the exponent that was taken out of both
+        # numerator and denominator alone depend on the exponent that was factored out of both
         loss = (out * slopes[0]).sum() + (after[:, 0] / after[:, 1] * slopes[1][:, 0]).sum()
         grads.append(torch.autograd.grad(loss, inputs))
     assert distance(found[1][0], found[0][0]) < 1e-10
@@ -101,7 +101,7 @@ def test_the_scan_is_the_recurrence(
 
 
 def test_large_keys_stay_finite_in_float32() -> None:
-    """`exp` of these keys is infinite or zero; the means are those of float64."""
+    """`exp` of these keys is infinite or zero; the means equal those of float64."""
     k, v, decay, bonus = draw(0, 300, 100.0)
     wanted, _ = recurrence(k, v, decay, bonus, start(k))
     k, v, decay, bonus = (x.float() for x in (k, v, decay, bonus))
@@ -113,7 +113,7 @@ def test_large_keys_stay_finite_in_float32() -> None:
 
 @cache
 def models() -> tuple[DecoderOnly, Any]:
-    """Ours and Hugging Face's with the same random weights, in float32."""
+    """Build ours and Hugging Face's with the same random weights, in float32."""
     from transformers import RwkvConfig, RwkvModel
 
     torch.manual_seed(0)
@@ -136,7 +136,7 @@ def models() -> tuple[DecoderOnly, Any]:
 
 
 def test_a_whole_text_is_theirs() -> None:
-    """The hidden states of `RwkvModel`, and the gradients of every weight by its own autograd."""
+    """Hidden states equal those of `RwkvModel`, and so do all gradients from its autograd."""
     ours, theirs = models()
     ids, slopes = random_ids(0, 3, 50) % 40, torch.randn(3, 50, 24)
     mine, other = ours.hidden(ids), theirs(ids, use_cache=False).last_hidden_state
@@ -156,7 +156,7 @@ def test_a_whole_text_is_theirs() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_the_state_is_summed_in_full(dtype: torch.dtype) -> None:
-    """Under autocast a text's sums stay in float32; a model in float64 keeps float64."""
+    """Under autocast a text's sums stay in float32; a model in float64 stays in float64."""
     model = DecoderOnly(replace(CONFIG, num_layers=1)).eval()
     ids = random_ids(2, 1, 40) % 40
     model = model.double() if dtype is torch.float64 else model

@@ -1,4 +1,4 @@
-"""Sound as Hugging Face's Whisper hears it: log-mel frames, and the encoder with random weights."""
+"""Sound as in Hugging Face's Whisper: log-mel frames, and the encoder with random weights."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ WHISPER = {
 @pytest.mark.parametrize("num_mels", [80, 128])
 @pytest.mark.parametrize("length", [201, 1_600, 16_000, 20_357])
 def test_log_mel_frames_agree(length: int, num_mels: int) -> None:
-    """Noise that grows from silence, of several lengths and alone or in a batch."""
+    """The input is noise of growing loudness, of several lengths, alone and in a batch."""
     samples = torch.randn(3, length) * torch.linspace(0, 0.3, length) ** 4
     theirs = WhisperFeatureExtractor(feature_size=num_mels)
     wanted = theirs(
@@ -41,7 +41,7 @@ def test_log_mel_frames_agree(length: int, num_mels: int) -> None:
 
 
 def test_thirty_seconds_agree() -> None:
-    """Filled with zeros to 30 s, as Whisper hears everything, and in float64 to their float32."""
+    """Padded with zeros to 30 s, as for Whisper, float64 agrees with their float32."""
     samples = 0.1 * torch.randn(5_000)
     wanted = WhisperFeatureExtractor()(samples.numpy(), sampling_rate=16_000)["input_features"][0]
     filled = torch.nn.functional.pad(samples, (0, 480_000 - 5_000))
@@ -50,7 +50,7 @@ def test_thirty_seconds_agree() -> None:
 
 
 def ours_of(theirs: PreTrainedModel) -> tuple[SoundEmbedding, EncoderOnly]:
-    """Our two modules with their weights; their keys have no bias, so ours is zero."""
+    """Return our two modules with their weights; their keys have no bias, so ours is zero."""
     config = EncoderOnlyConfig(
         vocab_size=1,
         d_model=WHISPER["d_model"],
@@ -88,7 +88,7 @@ def ours_of(theirs: PreTrainedModel) -> tuple[SoundEmbedding, EncoderOnly]:
 
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
 def test_the_encoder_agrees(dtype: torch.dtype) -> None:
-    """Convolutions, positions and layers, and the gradient of what goes in."""
+    """Convolutions, positions, layers and the gradient of the input agree."""
     theirs = make_theirs(WhisperEncoder, WhisperConfig(**WHISPER), dtype)
     sounds, encoder = ours_of(theirs)
     frames = torch.randn(2, WHISPER["num_mel_bins"], 34, dtype=dtype, requires_grad=True)

@@ -15,7 +15,7 @@ from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 
 
 class TorchTransformer(nn.Module):
-    """The paper's model from `torch.nn` alone, all three matrices tied."""
+    """The paper's model from `torch.nn` alone, with all three matrices tied."""
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class TorchTransformer(nn.Module):
 
 
 class Match(NamedTuple):
-    """One of our parameters and the rows of torch's that mean the same."""
+    """One of our parameters and the rows of torch's parameter with the same meaning."""
 
     ours: str
     theirs: str
@@ -68,7 +68,7 @@ class Match(NamedTuple):
 
 
 def matches(config: EncoderDecoderConfig) -> Iterator[Match]:
-    """Name every parameter in both worlds."""
+    """Yield the names of every parameter in both models."""
     yield Match("src_embedding.weight", "embedding.weight")
     d = config.d_model
     for stack, depth in (
@@ -101,7 +101,7 @@ def matches(config: EncoderDecoderConfig) -> Iterator[Match]:
 def pair(
     config: EncoderDecoderConfig, dtype: torch.dtype
 ) -> tuple[EncoderDecoder, TorchTransformer]:
-    """Build both models, with our weights; no parameter of either is left out."""
+    """Build both models with our weights; no parameter of either is left out."""
     ours = make_model(config, dtype).train()
     theirs = TorchTransformer(config).to(dtype).train()
     mine, its = dict(ours.named_parameters()), dict(theirs.named_parameters())

@@ -1,4 +1,4 @@
-"""Attention as it is watched is the attention that the fast path used."""
+"""Recorded attention is the attention that the fast path used."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -65,21 +65,21 @@ READINGS = [
 
 
 class Fast:
-    """What one attention gave by its own path: its outputs, and the values of every position."""
+    """The outputs of one attention on its fast path, and the values of each position."""
 
     def __init__(self) -> None:
         self.outs: list[Tensor] = []
         self.values: list[Tensor] = []
 
     def __call__(self, _: nn.Module, inputs: tuple[Any, ...], out_BTD: Tensor) -> None:
-        """Keep the output, and the values that are new: those of the queries' own positions."""
+        """Keep the output, and the new values: those of the queries' own positions."""
         self.outs.append(out_BTD[0])
-        self.values.append(inputs[1].v_BKSd[0].clone())  # the cache writes over its store
+        self.values.append(inputs[1].v_BKSd[0].clone())  # the cache overwrites its store
 
 
 @contextmanager
 def spying(modules: Sequence[MultiHeadAttention]) -> Iterator[list[Fast]]:
-    """Look at what attention modules return."""
+    """Record what attention modules return."""
     spies = [Fast() for _ in modules]
     handles = [
         module.register_forward_hook(spy) for module, spy in zip(modules, spies, strict=True)
@@ -92,8 +92,8 @@ def spying(modules: Sequence[MultiHeadAttention]) -> Iterator[list[Fast]]:
 def assert_recombines(
     module: MultiHeadAttention, spy: Fast, weights_HTS: Tensor, *, own: bool
 ) -> None:
-    """`weights v`, through the output projection, is what the module itself returned."""
-    if own:  # self-attention: each call brings its own positions last
+    """Assert that `weights v`, after the output projection, is what the module returned."""
+    if own:  # self-attention: each call has its own positions last
         pairs = zip(spy.values, spy.outs, strict=True)
         v_KSd = torch.cat([v_KSd[:, -len(out) :] for v_KSd, out in pairs], dim=1)
     else:
@@ -104,7 +104,7 @@ def assert_recombines(
 
 
 def assert_distributions(module: MultiHeadAttention, weights_HTS: Tensor) -> None:
-    """Rows sum to one, over the keys that the pattern lets a query see and no other."""
+    """Assert that rows sum to one, over exactly the keys that the pattern shows to a query."""
     num_queries, num_keys = weights_HTS.shape[1:]
     assert bool((weights_HTS >= 0).all())
     assert distance(weights_HTS.sum(-1), torch.ones(len(weights_HTS), num_queries)) < CLOSE
@@ -114,7 +114,7 @@ def assert_distributions(module: MultiHeadAttention, weights_HTS: Tensor) -> Non
 
 
 def check(modules: Sequence[MultiHeadAttention], spies: Sequence[Fast], traced: Traced) -> None:
-    """All of a map's layers."""
+    """Check all layers of a map."""
     own = traced.weights_LHTS.shape[-1] == sum(map(len, spies[0].outs))
     for module, spy, weights_HTS in zip(modules, spies, traced.weights_LHTS, strict=True):
         assert_recombines(module, spy, weights_HTS, own=own)
@@ -129,7 +129,7 @@ def check(modules: Sequence[MultiHeadAttention], spies: Sequence[Fast], traced: 
 def test_a_continuation_is_traced_as_it_is_decoded(
     name: str, scheme: str, seed: int, prompt: int, steps: int
 ) -> None:
-    """With every pattern's own storage; and it is the attention of the pass without a cache."""
+    """With each pattern's own storage; it also equals the attention of the pass without a cache."""
     model = make_decoder(replace(DECODER, patterns=PATTERNS[name], positions=SCHEMES[scheme]))
     ids = random_ids(seed, prompt + steps).tolist()
     modules = attentions(model)["decoder"]
@@ -151,7 +151,7 @@ def test_a_continuation_is_traced_as_it_is_decoded(
 def test_a_translation_is_traced_as_it_is_decoded(
     name: str, seed: int, sizes: tuple[int, int]
 ) -> None:
-    """All three kinds of attention, for every word that a config knows."""
+    """All three kinds of attention agree, for every option of a config."""
     model = make_translator(VARIANTS[name])
     src, tgt = (random_ids(seed + n, size).tolist() for n, size in enumerate(sizes))
     read = [BOS, *tgt[:-1]]
@@ -179,7 +179,7 @@ def test_a_translation_is_traced_as_it_is_decoded(
 def test_a_reading_is_traced_as_it_is_done(
     name: str, scheme: Rotary | ALiBi | RelativeBias, seed: int, length: int
 ) -> None:
-    """An encoder alone, with patterns that look both ways."""
+    """This holds for an encoder-only model, with patterns in both directions."""
     patterns = (READING[name],)
     model = make_encoder(replace(ENCODER, num_kv_heads=2, patterns=patterns, positions=scheme))
     ids = random_ids(seed, length).tolist()
@@ -192,7 +192,7 @@ def test_a_reading_is_traced_as_it_is_done(
 
 
 def test_watching_changes_nothing() -> None:
-    """The same logits to the bit, and no recording on the model that others use."""
+    """The logits are the same bits, and the shared model records nothing."""
     model = make_translator(SMALL, torch.float32)
     src_BS, tgt_BT = random_ids(1, 1, 6), random_ids(2, 1, 5)
     with torch.no_grad():
@@ -203,7 +203,7 @@ def test_watching_changes_nothing() -> None:
 
 
 def test_tracing_leaves_the_mode() -> None:
-    """A model in training is traced without dropout, and stays in training."""
+    """A model in training is traced without dropout, and remains in training."""
     model = make_translator(replace(SMALL, dropout=0.5)).train()
     ids = random_ids(1, 5).tolist()
     first, second = (trace_translation(model, ids, ids)["cross"].weights_LHTS for _ in range(2))
@@ -213,7 +213,7 @@ def test_tracing_leaves_the_mode() -> None:
 
 @needs_independent_translations
 def test_what_is_traced_has_the_bits_of_decoding() -> None:
-    """A text's logits are those that the model has for it in a batch, to the last bit."""
+    """A text's logits are those that the model computes for it in a batch, to the last bit."""
     config = replace(ENCODER, d_model=128, d_ff=600)
     model = make_encoder(config).float()
     ids_BL = random_ids(1, 7, 33)
@@ -224,7 +224,7 @@ def test_what_is_traced_has_the_bits_of_decoding() -> None:
 
 
 def test_what_nobody_asked_for_is_not_computed() -> None:
-    """The arithmetic of watching is that of the asked heads, in each of the asked layers."""
+    """The extra cost is that of the requested heads, in each of the requested layers."""
     model = make_decoder(DECODER)
     num_layers, num_heads = DECODER.num_layers, DECODER.num_heads
     ids = random_ids(1, 12).tolist()
@@ -242,7 +242,7 @@ def test_what_nobody_asked_for_is_not_computed() -> None:
 
 
 def some_of(count: int) -> st.SearchStrategy[list[int] | None]:
-    """Some numbers below this one, in order; or none in particular."""
+    """Draw some numbers below `count`, in order, or None."""
     return st.none() | st.sets(st.integers(0, count - 1), min_size=1).map(sorted)
 
 
@@ -257,7 +257,7 @@ def some_of(count: int) -> st.SearchStrategy[list[int] | None]:
 def test_what_is_kept_fits(
     layers: int, heads: int, size: int, most: int, data: st.DataObject
 ) -> None:
-    """All, if it fits; else as many layers as fit, the last one among them; else some heads."""
+    """All heads if they fit; else as many layers as fit, the last included; else some heads."""
     module = MultiHeadAttention(heads, heads)
     wanted = Wanted(layers=data.draw(some_of(layers)), heads=data.draw(some_of(heads)))
     kept, kept_heads = choose_heads([module] * layers, size, wanted, most)

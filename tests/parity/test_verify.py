@@ -1,4 +1,4 @@
-"""`--verify`: a model of Hugging Face against its class, or against what conversion has stored."""
+"""`--verify`: a Hugging Face model against its class, or against what conversion has stored."""
 
 import json
 from dataclasses import replace
@@ -43,7 +43,7 @@ LAYER = {
     "qwen2": ("model.layers.0.mlp.up_proj.weight", "decoder layer 1"),
     "bert-words": ("bert.encoder.layer.1.output.dense.weight", "encoder layer 2"),
 }
-"""A matrix, and what differs when it does."""
+"""A matrix, and the part that differs if it does."""
 
 
 def make(path: Path, case: str, spread: float = 0.2, **sizes: int) -> Path:
@@ -54,13 +54,13 @@ def make(path: Path, case: str, spread: float = 0.2, **sizes: int) -> Path:
 
 
 def read(path: Path) -> ModelFolder:
-    """Load it."""
+    """Load a folder."""
     return read_folder(path, device="cpu")
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_folder_as_it_is_is_compared_with_its_class(case: str, tmp_path: Path) -> None:
-    """Two rows, one padded; a matrix that differs is found, and its layer named."""
+    """Two rows are compared, one padded; a different matrix is found, and its layer named."""
     path = make(tmp_path / "theirs", case)
     folder = read(path)
     assert verify(folder) <= 1e-5
@@ -81,7 +81,7 @@ def test_a_folder_as_it_is_is_compared_with_its_class(case: str, tmp_path: Path)
 def test_the_class_with_an_output_stands_for_the_one_that_is_named(
     case: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model saved without its output, which is the embedding; a class of transformers 2."""
+    """The model was saved without its output, which is the embedding, or names an old class."""
     monkeypatch.setitem(CASES, "t5-deep", ("t5", "T5ForConditionalGeneration", T5))
     path = make(tmp_path / "theirs", case, spread=0.02)
     set_keys(path, architectures=[name])
@@ -103,14 +103,14 @@ FAULTS: dict[str, tuple[str, dict[str, Any]]] = {
     "epsilon": ("bert-words", {"layer_norm_eps": 1e-5}),
     "the gelu with tanh": ("bert-words", {"hidden_act": "gelu_new"}),
 }
-"""What their class reads in its config where ours read another value."""
+"""Keys that their class reads with another value than ours."""
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_layer_that_computes_something_else_exceeds_the_tolerance(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That of a deep model too, which is wider than that of a small one."""
+    """This holds even for a deep model, whose tolerance is wider than a small model's."""
     monkeypatch.setitem(CASES, "t5-deep", ("t5", "T5ForConditionalGeneration", T5))
     case, changed = FAULTS[fault]
     path = make(tmp_path / "theirs", case, spread=0.02)
@@ -122,7 +122,7 @@ def test_a_layer_that_computes_something_else_exceeds_the_tolerance(
 
 
 def test_the_tolerance_grows_like_a_random_walk() -> None:
-    """By the square root of the layers and of their width, within its bounds."""
+    """It grows with the square root of the layers and of their width, within its bounds."""
     config = EncoderDecoderConfig(src_vocab_size=9, tgt_vocab_size=9, d_model=512, d_ff=2048)
     config = replace(config, num_encoder_layers=6, num_decoder_layers=6)
     assert 3.2e-5 < tolerance(config) < 3.3e-5
@@ -133,7 +133,7 @@ def test_the_tolerance_grows_like_a_random_walk() -> None:
 
 
 def test_a_converted_folder_is_compared_with_what_was_stored(tmp_path: Path) -> None:
-    """One with other logits is refused; rounded weights have no published ones to compare with."""
+    """Other logits are refused; rounded weights have no published logits to compare with."""
     path = make(tmp_path / "theirs", "bart")
     take_over(path, tmp_path / "ours")
     folder = read(tmp_path / "ours")
@@ -162,7 +162,7 @@ def test_numbers_of_another_shape_are_not_compared(tmp_path: Path) -> None:
 def test_what_was_never_compared_is_not_proven(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Converted without transformers, a folder has no logits that were its publisher's."""
+    """A folder converted without transformers has no logits from its publisher."""
     path = make(tmp_path / "theirs", "bart")
     monkeypatch.setattr("dragoman.convert.published.find_spec", {}.get)
     assert take_over(path, tmp_path / "ours") is None
@@ -171,7 +171,7 @@ def test_what_was_never_compared_is_not_proven(
 
 
 def test_nothing_is_equal_to_nan(tmp_path: Path) -> None:
-    """Weights of NaN in memory differ from their class, and from what was stored."""
+    """NaN weights in memory differ from their class, and from what was stored."""
     path = make(tmp_path / "theirs", "bart")
     take_over(path, tmp_path / "ours")
     for folder in (read(path), read(tmp_path / "ours")):
@@ -182,7 +182,7 @@ def test_nothing_is_equal_to_nan(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_theirs_is_rounded_with_its_tokenizer(tmp_path: Path) -> None:
-    """Without a conversion before."""
+    """This needs no conversion first."""
     path = make(tmp_path / "theirs", "bart")
     quantize(path, tmp_path / "int8")
     ours, theirs = (read(folder).src_tokenizer for folder in (tmp_path / "int8", path))
