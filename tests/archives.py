@@ -1,4 +1,4 @@
-"""Zip archives as dictionaries: what their members hold, by name."""
+"""Zip archives as dictionaries from member names to contents."""
 
 import io
 import zipfile
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def packed(members: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A zip archive."""
+    """Return a zip archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members.items():
@@ -15,11 +15,11 @@ def packed(members: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATE
 
 
 def unpacked(data: bytes) -> dict[str, bytes]:
-    """The members of one, each of which has the checksum that is said of it."""
+    """Return the members, whose checksums are verified."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 def replaced(data: bytes, members: Mapping[str, str | bytes]) -> bytes:
-    """The archive with other members in place of some."""
+    """Return the archive with some members replaced."""
     return packed({**unpacked(data), **members})

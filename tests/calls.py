@@ -1,4 +1,4 @@
-"""What torch is asked to do while a test looks on."""
+"""Recorders of the calls that torch receives during a test."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Call(NamedTuple):
-    """One of them."""
+    """A call and its result."""
 
     function: Callable[..., object]
     arguments: tuple[Any, ...]
@@ -17,14 +17,14 @@ class Call(NamedTuple):
 
 
 class Calls:
-    """Remembers what is called; another class may override `see`."""
+    """Records calls; a subclass may override `see`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[Call] = []
 
     def see(self, call: Call) -> None:
-        """Note a call that has been answered."""
+        """Record a call that has returned."""
         self.seen.append(call)
 
     def answer(
@@ -34,19 +34,19 @@ class Calls:
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> object:
-        """Do what was asked for."""
+        """Make the call, and record it."""
         call = Call(func, args, kwargs or {}, func(*args, **(kwargs or {})))
         self.see(call)
         return call.result
 
 
 class FunctionCalls(Calls, TorchFunctionMode):
-    """The functions of torch and the methods of tensors that Python calls."""
+    """Records the functions of torch and the tensor methods that Python calls."""
 
     __torch_function__ = Calls.answer
 
 
 class OperatorCalls(Calls, TorchDispatchMode):
-    """The operators that those are made of."""
+    """Records the operators that implement those functions."""
 
     __torch_dispatch__ = Calls.answer

@@ -1,8 +1,8 @@
-"""What all tests share: whatever a test draws can be drawn again.
+"""What all tests share: everything that a test draws can be drawn again.
 
-Weights and inputs come from a seed that each test has of its own, so that they do not hang on which
-tests ran before in the same worker. `--seed N` draws others; the header says which. Nor does it
-matter for what terminal the tests are run.
+Weights and inputs come from a seed per test, so that they do not depend on which tests ran before
+in the same worker. `--seed N` draws others; the header shows the seed. The kind of terminal makes
+no difference either.
 """
 
 import gc
@@ -17,7 +17,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
 FIXED = 0
-"""The seed of a run that asks for none; with it hypothesis draws the same examples too."""
+"""The default seed of a run; with it hypothesis draws the same examples too."""
 
 TERMINAL = (
     "COLORTERM",
@@ -33,41 +33,42 @@ TERMINAL = (
     "TTY_COMPATIBLE",
     "TTY_INTERACTIVE",
 )
-"""Variables by which typer and rich take a pipe for a terminal, or for one of another kind, and by
-which Python writes at once what a program has not flushed."""
+"""Variables by which typer and rich recognize a terminal or its kind, and by which Python writes
+its output without buffering.
+"""
 
 
 class TorchRandom:
-    """Torch's generator as hypothesis wants one: a failed example comes back with its weights."""
+    """Torch's generator with hypothesis's interface: a failed example repeats its weights."""
 
     run_seed = FIXED
     getstate = staticmethod(torch.get_rng_state)
     setstate = staticmethod(torch.set_rng_state)
 
     def seed(self, seed: int) -> None:
-        """Begin an example."""
+        """Start an example."""
         torch.manual_seed(self.run_seed + seed)
 
 
 TORCH_RANDOM = TorchRandom()  # hypothesis keeps only a weak reference
 register_random(TORCH_RANDOM)
 
-# Hypothesis would also draw constants of whichever modules of ours are loaded by then, so that the
-# examples of a test hung on what ran before in the same worker (tests/unit/test_draws.py).
+# Hypothesis would also draw constants from those of our modules that are loaded by then, so that
+# a test's examples would depend on what ran before in the same worker (tests/unit/test_draws.py).
 providers._get_local_constants = Constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a run draw other weights, inputs and examples than the last one."""
+    """Add `--seed`, which lets a run draw other weights, inputs and examples."""
     parser.addoption("--seed", type=int, default=FIXED, help="what tests draw from (default: 0)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give drawn examples no time limit (machines are shared) and print what repeats a failure.
+    """Give drawn examples no time limit (machines are shared), and print how to repeat a failure.
 
-    What the commands under test print is not for whoever set the variables of a terminal.
+    Terminal variables must not affect what the commands under test print.
     """
-    gc.disable()  # until all is imported, most of which stays
+    gc.disable()  # until everything is imported, most of which stays
     for name in TERMINAL:
         os.environ.pop(name, None)
     TORCH_RANDOM.run_seed = config.getoption("seed")
@@ -84,24 +85,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say what to type to repeat this run."""
+    """Show the seed that repeats this run."""
     return f"seed: {config.getoption('seed')} (--seed)"
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
-    """Seed what a module draws while it is imported."""
+    """Seed what a module draws during its import."""
     seed_all(collector.config, collector.nodeid)
 
 
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> None:
-    """Seed what a fixture draws, whichever test asks for it first."""
+    """Seed what a fixture draws, whichever test requests it first."""
     seed_all(request.config, f"{fixturedef.baseid}::{fixturedef.argname}")
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector look at what comes from now on, and at no imported module again."""
+    """Let the garbage collector check new objects only, and no imported module again."""
     gc.freeze()
     gc.enable()
 
@@ -112,7 +113,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 
 
 def seed_all(config: pytest.Config, name: str) -> None:
-    """Seed every stream of random numbers by the run's seed and a name."""
+    """Seed every random number generator from the run's seed and a name."""
     seed = zlib.crc32(f"{config.getoption('seed')} {name}".encode())
     random.seed(seed)
     torch.manual_seed(seed)

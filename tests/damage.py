@@ -1,4 +1,4 @@
-"""Damage to a file: bytes that a disk or a copy changed, and values that somebody wrote."""
+"""Damage to a file: bytes changed by a disk or a copy, and values changed by hand."""
 
 import copy
 import io
@@ -17,9 +17,9 @@ HOSTILE: tuple[object, ...] = (
 
 
 def damage(content: bytes, draw: Random) -> bytes:
-    """The content of a file with a change of its bytes or, where its form is known, of values.
+    """Return the content with changed bytes or, if the format is known, changed values.
 
-    Known are JSON, safetensors and NumPy's archives.
+    Known formats are JSON, safetensors and NumPy's archives.
     """
     kind = draw.random()
     if kind < 0.4:
@@ -60,7 +60,7 @@ def change_bytes(content: bytes, draw: Random) -> bytes:
 
 
 def _change_arrays(content: bytes, draw: Random) -> bytes:
-    """Give one of the arrays another shape or type, or pack or pickle it; or leave it out."""
+    """Change the shape or type of an array, compress or pickle it, or leave it out."""
     with np.load(io.BytesIO(content)) as stored:
         arrays = dict(stored)
     name = draw.choice(sorted(arrays))
@@ -83,7 +83,7 @@ def _change_arrays(content: bytes, draw: Random) -> bytes:
 
 
 def change_json(content: bytes, draw: Random) -> str:
-    """Change one or two values anywhere in the document, of several lines in the first."""
+    """Change one or two values anywhere in a document; of several lines, in the first one."""
     first, begin, more = content.partition(b"\n{")
     data = json.loads(first)
     for _ in range(draw.choice([1, 1, 2])):
@@ -110,7 +110,7 @@ def _change_value(data: Any, draw: Random) -> None:  # noqa: ANN401 -- any JSON 
 
 
 def _places(data: Any) -> list[tuple[Any, Any]]:  # noqa: ANN401 -- any JSON value
-    """Every container with every key that it holds."""
+    """Return every container with each of its keys."""
     keys = data.keys() if isinstance(data, dict) else range(len(data))
     inner = [data[key] for key in keys if isinstance(data[key], dict | list)]
     return [*((data, key) for key in keys), *(place for value in inner for place in _places(value))]
@@ -121,6 +121,6 @@ def _is_number(value: object) -> bool:
 
 
 def _nest(draw: Random) -> str:
-    """Deeper than any parser's stack, or only a little deep."""
+    """Return JSON nested deeper than any parser's stack, or only a little."""
     depth = draw.choice([100, 10**3, 10**4, 10**5])
     return draw.choice(["[", '{"model":', "[" * 9 + "{}"]) * depth

@@ -1,4 +1,4 @@
-"""What a test hears of the disk: which files were synced and renamed, in order."""
+"""A test's view of the disk: which files were synced and renamed, in order."""
 
 import os
 from collections import Counter
@@ -18,26 +18,26 @@ class Rename(NamedTuple):
     """A call of `os.replace`."""
 
     holds: frozenset[int]
-    """The inodes of a folder and of everything in it; of a file its own."""
+    """The inodes of a folder and of everything in it, or of a file."""
     folder: int
-    """The inode of the folder that holds the new name."""
+    """The inode of the folder that contains the new name."""
     target: Path
 
 
 class Disk(list[Sync | Rename]):
-    """Calls in order, and the law that they must obey."""
+    """The calls in order, and the law that they must obey."""
 
     def renamed(self) -> list[str]:
-        """The new names, in order."""
+        """Return the new names, in order."""
         return [call.target.name for call in self if isinstance(call, Rename)]
 
     def assert_renamed(self, *names: str) -> None:
-        """These are the new names, in order, and the law holds."""
+        """Assert that these are the new names, in order, and that the law holds."""
         assert self.renamed() == [*names]
         self.check()
 
     def check(self) -> None:
-        """Everything is synced before it is renamed, and its folder afterwards."""
+        """Assert that everything is synced before it is renamed, and its folder afterwards."""
         for place, call in enumerate(self):
             if isinstance(call, Rename):
                 assert call.holds <= {c.inode for c in self[:place] if isinstance(c, Sync)}, call

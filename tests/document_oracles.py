@@ -1,4 +1,4 @@
-"""What other readers see of a document: all but the case of letters, and white space."""
+"""What other readers see of a document, ignoring letter case and white space."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ Shape = Any
 _DIRECTIVE = re.compile(
     r"^(?:[ \t>]*(?:\{%|:{3}|!!!|\?\?\?)|(?:import|export)\b)[^\n]*\n[ \t>]*[^\s>]", re.MULTILINE
 )
-"""A line of other tools before another one: readers of Markdown have both in one paragraph."""
+"""A line of another tool before a further line: Markdown readers put both in one paragraph."""
 
 
 def _text(data: bytes) -> str:
@@ -35,9 +35,9 @@ def _text(data: bytes) -> str:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 -- any value
-    """Small letters in all strings, without white space and what Unicode has for no text."""
+    """Lower the case of all strings, and remove white space and Unicode's non-characters."""
     if isinstance(value, str):
-        text = unescape(value.lower())  # as a page may be in a string
+        text = unescape(value.lower())  # a string may contain a page
         text = re.sub(r"[\s\x00-\x1f\ufdd0-\ufdef\ufffe\uffff\U0010ffff]", "", text)
         return "".join(sorted(text)) if "<" in text else text  # a tag in a word may have moved
     if isinstance(value, dict):
@@ -46,17 +46,17 @@ def plain(value: Any) -> Any:  # noqa: ANN401 -- any value
 
 
 def letters(text: str) -> list[str]:
-    """What a text consists of; a tag in a word may have moved to its end."""
+    """Return the sorted characters of a text; a tag inside a word may have moved to its end."""
     return sorted(plain(text))
 
 
 def lines(data: bytes) -> Shape:
-    """The words of a text, and the ends of its lines."""
+    """Return the line endings of a text, and its words."""
     return re.findall("\r\n|\r|\n", _text(data)), plain(_text(data))
 
 
 def markdown(data: bytes) -> Shape:
-    """What there is, but emphasis, and all text."""
+    """Return everything except emphasis, and all text."""
     options = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_FOOTNOTES
     options |= pyromark.Options.ENABLE_STRIKETHROUGH | pyromark.Options.ENABLE_MATH
     options |= pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
@@ -73,7 +73,7 @@ def markdown(data: bytes) -> Shape:
         kind, value = next(iter(event.items())) if isinstance(event, dict) else (event, None)
         name = str(next(iter(value)) if isinstance(value, dict) else value)
         if kind == "InlineHtml" and re.fullmatch("</?(em|strong|del)>", str(value)):
-            continue  # as emphasis is written where its signs would be read as text
+            continue  # emphasis is written this way if its signs would be read as text
         if kind in ("Text", "Code", "Html", "InlineHtml", "InlineMath", "DisplayMath"):
             text += str(value).replace("&#58;", ":")
         elif kind != "SoftBreak" and name not in ("Emphasis", "Strong", "Strikethrough"):
@@ -82,7 +82,7 @@ def markdown(data: bytes) -> Shape:
 
 
 def _without_definitions(text: str, options: pyromark.Options) -> str:
-    """A colon before a word as an entity: other tools read no definition; rows of tables stay."""
+    """Escape a colon before a word, except in tables: other tools read no definition there."""
     raw, rows = text.encode(), set[int]()
     for event, place in pyromark.events_with_range(text, options=options):
         match event:
@@ -95,19 +95,19 @@ def _without_definitions(text: str, options: pyromark.Options) -> str:
 
 
 def html(data: bytes) -> Shape:
-    """The kinds of elements, as broken ones are repeated, with their attributes, and all text."""
+    """Return the set of elements and attributes, as broken ones are repeated, and all text."""
     declared = _CHARSET.search(data[:4096])
     text = decoded(data, "x", declared[1].decode() if declared else "")[0]
     tree = html5lib.parse(without_damage(text), namespaceHTMLElements=False)
     elements = [node for node in tree.iter() if node.tag is not ET.Comment]
     if any("<script" in (node.text or "") for node in tree.iter("script")):
-        return None  # one that looks as if it contained another, where browsers go on
+        return None  # it seems to contain another one, and browsers then read on
     tags = {(str(node.tag), str(sorted(plain(dict(node.attrib)).items()))) for node in elements}
     return tags, letters("".join(tree.itertext()))
 
 
 def xhtml(data: bytes) -> Shape:
-    """The elements with their attributes, and all text; None for what is no XML."""
+    """Return the elements with their attributes, and all text; None if it is not XML."""
     text = decoded(data, "x", declared_encoding(data) or "utf-8")[0]
     text = re.sub(r"&(?!(?:amp|lt|gt|quot|apos);)\w+;", lambda name: unescape(name[0]), text)
     parser = ET.XMLParser(encoding="utf-8")  # noqa: S314 -- it has limits
@@ -120,7 +120,7 @@ def xhtml(data: bytes) -> Shape:
 
 
 def subtitles(data: bytes) -> Shape:
-    """The times, and all text; None for what another reader does not understand."""
+    """Return the times, and all text; None if another reader does not understand it."""
     text = _text(data)
     if not text.startswith("WEBVTT"):
         logging.disable()
@@ -129,7 +129,7 @@ def subtitles(data: bytes) -> Shape:
         except OverflowError:
             return None
         if len(cues) != text.count("-->"):
-            return None  # some are damaged, and read as text
+            return None  # some are damaged, and are read as text
         return [(c.start, c.end) for c in cues], letters(text)
     try:
         read = webvtt.from_buffer(io.StringIO(text)).captions
@@ -139,7 +139,7 @@ def subtitles(data: bytes) -> Shape:
 
 
 def each_json(data: bytes) -> Shape:
-    """The values."""
+    """Return the values."""
     text, place, found = _text(data), 0, []
     while text[place:].strip():
         place += len(text[place:]) - len(text[place:].lstrip())
@@ -149,7 +149,7 @@ def each_json(data: bytes) -> Shape:
 
 
 def each_yaml(data: bytes) -> Shape:
-    """The events, with the values and their types."""
+    """Return the events, with the values and their types."""
     loader, found = yaml.SafeLoader(""), []
     for event in yaml.parse(_text(data), Loader=yaml.CSafeLoader):
         kind: Any = type(event).__name__
@@ -161,7 +161,7 @@ def each_yaml(data: bytes) -> Shape:
 
 
 def table(data: bytes, signs: str = ",;\t|") -> Shape:
-    """The cells, with that of these signs between them that is most in the first row."""
+    """Return the cells, separated by the most frequent of these signs in the first row."""
     text = _text(data)
     head = re.split("[\r\n]", text, maxsplit=1)[0]
     sign = max(signs, key=re.sub('"[^"]*"', "", head).count)
@@ -184,4 +184,4 @@ ORACLES: dict[str, Callable[[bytes], Shape]] = {
     "csv": table,
     "tsv": partial(table, signs="\t"),
 }
-"""By the ending of a file's name."""
+"""Readers by file name suffix."""

@@ -1,7 +1,7 @@
-"""Tokenizer folders of the true form, learnt from a few texts and written by `transformers`.
+"""Tokenizer folders in the published format, trained on a few texts, written by `transformers`.
 
-Each function of `FAMILIES` makes the folder of one family and returns the `config.json` that stands
-beside it. `fast=False` leaves `tokenizer.json` out, as older folders do.
+Each function of `FAMILIES` writes the folder of one family and returns the `config.json` next to
+it. `fast=False` leaves `tokenizer.json` out, as in older folders.
 """
 
 import io
@@ -32,7 +32,7 @@ SENTENCES = (
     "빨간 모자를 쓴 남자가 바닷가에 서서 하늘을 보고 있다.",
     "ผู้ชายสวมหมวกสีแดงยืนอยู่ริมทะเล",
 )
-"""Texts of eight scripts, for where no other data are."""
+"""Texts in eight scripts, for tests without other data."""
 
 NOISE = (
     "  ", " ", "\t", "\u00a0", "\u3000", "\u200b", "\u200d", "\ufeff", "\x00", "\x07", "\x1b[0m",
@@ -41,18 +41,18 @@ NOISE = (
     ">>deu<<", "__en__", "eng_Latn", "en_XX", "▁", "Ġ", "##ing", "<0x0A>", "<extra_id_0>",
     "http://a.b/c?d=1#e", "'s", " n't", " .", "…", "—", "\U0001f468\U0001f3fd", "\ufffd",
 )  # fmt: skip
-"""What real lines hold between their words: markup, emoji, control characters, broken spacing."""
+"""What real lines contain between words: markup, emoji, control characters, odd spacing."""
 
 
 SPECIAL = (
     "<s>", "</s>", "<unk>", "<pad>", "<mask>", "[MASK]", "[CLS]", "[UNK]", "<|endoftext|>",
     ">>deu<<", "__en__", "eng_Latn", "en_XX", "<extra_id_0>",
 )  # fmt: skip
-"""Names of special tokens, which transformers finds in texts and we do not."""
+"""Names of special tokens, which transformers recognizes in texts and dragoman does not."""
 
 
 def without_special(lines: Sequence[str]) -> list[str]:
-    """The lines that transformers encodes as we do without being asked."""
+    """Return the lines that transformers encodes as dragoman does by default."""
     return [line for line in lines if not any(name in line for name in SPECIAL)]
 
 
@@ -70,7 +70,7 @@ def _disturbed(line: str, draw: random.Random, times: int) -> str:
 
 
 def set_keys(folder: Path, file: str = "config.json", **keys: object) -> None:
-    """Set keys of a file of JSON."""
+    """Set keys in a JSON file."""
     said = json.loads((folder / file).read_bytes())
     (folder / file).write_text(json.dumps(said | keys))
 
@@ -82,12 +82,12 @@ NAMES = {
     "pad_token": "<pad>",
     "unk_token": "<unk>",
 }
-"""The special tokens of fairseq's models."""
+"""The special tokens of fairseq models."""
 
 
 @cache
 def spm(kind: str, size: int = 600, *, fallback: bool = False, t5: bool = False) -> bytes:
-    """Learn a SentencePiece model, `unigram` or `bpe`."""
+    """Train a SentencePiece model, `unigram` or `bpe`."""
     from sentencepiece import SentencePieceTrainer
 
     model = io.BytesIO()
@@ -113,23 +113,23 @@ def _pieces(model: bytes) -> list[str]:
 
 
 def _saved(folder: Path, name: str, **settings: object) -> None:
-    """Write the folder by the class of `transformers` that reads its files."""
+    """Save the folder again with the class of `transformers` that reads its files."""
     transformers = pytest.importorskip("transformers", reason="needs transformers")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a package that changes punctuation
+        warnings.simplefilter("ignore")  # from a package that changes punctuation
         tokenizer = getattr(transformers, name).from_pretrained(folder, **settings)
     tokenizer.save_pretrained(folder)
 
 
 def _without_json(folder: Path, keep: Sequence[str], *, fast: bool) -> None:
-    """Leave out what only newer folders have."""
+    """Remove the files that only newer folders have."""
     for path in () if fast else folder.iterdir():
         if path.name not in (*keep, "tokenizer_config.json", "special_tokens_map.json"):
             path.unlink()
 
 
 def marian(folder: Path, *, fast: bool = True, apart: bool = False) -> dict[str, Any]:  # noqa: ARG001
-    """Two models, and a vocabulary of both in another order, with two languages."""
+    """Write two models, a shared vocabulary in another order, and two languages."""
     models = {"source.spm": spm("unigram"), "target.spm": spm("unigram", 500)}
     for name, model in models.items():
         (folder / name).write_bytes(model)
@@ -148,7 +148,7 @@ def marian(folder: Path, *, fast: bool = True, apart: bool = False) -> dict[str,
 
 
 def m2m100(folder: Path, *, fast: bool = True) -> dict[str, Any]:  # noqa: ARG001
-    """One model, with the ids of fairseq."""
+    """Write one model, with fairseq's ids."""
     (folder / "sentencepiece.bpe.model").write_bytes(spm("bpe"))
     names = ["<s>", "<pad>", "</s>", "<unk>", *_pieces(spm("bpe"))[3:]]
     (folder / "vocab.json").write_text(json.dumps({piece: id_ for id_, piece in enumerate(names)}))
@@ -189,7 +189,7 @@ def _byte_level(cls: str, model_type: str) -> Callable[..., dict[str, Any]]:
 
 
 def bert(folder: Path, *, fast: bool = True) -> dict[str, Any]:
-    """WordPiece, in small letters."""
+    """Write a lower-case WordPiece model."""
     learnt = BertWordPieceTokenizer()
     learnt.train_from_iterator(iter(SENTENCES * 20), 900)
     learnt.save_model(str(folder))

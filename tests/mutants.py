@@ -1,10 +1,10 @@
-"""`make mutants`: break a random sample of the expressions of the package's inner rooms.
+"""`make mutants`: break a random sample of the expressions of the package's inner modules.
 
 mutmut changes one expression of a function and runs the tests that reach this function until one
-fails. Whatever survives is printed as a diff: either a test is missing, or the change makes no
-difference. Which files and which tests: `[tool.mutmut]` in pyproject.toml.
+fails. Each surviving change is printed as a diff: either a test is missing, or the change makes no
+difference. Files and tests are set in `[tool.mutmut]` of pyproject.toml.
 
-    python -m tests.mutants --sample 300 --seed 9 --jobs 2
+python -m tests.mutants --sample 300 --seed 9 --jobs 2
 """
 
 import argparse
@@ -27,7 +27,7 @@ KILLED = ("killed", "timeout", "segfault")
 
 
 def main() -> None:
-    """Draw, run, print the survivors and the score."""
+    """Draw, run, and print the survivors and the score."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", type=int, default=300)
     parser.add_argument("--seed", type=int, default=9)

@@ -1,4 +1,4 @@
-"""Documents of all kinds for tests: made by the libraries of their formats, or written out."""
+"""Documents of all kinds for tests: created by the libraries of their formats, or by hand."""
 
 import io
 import re
@@ -93,7 +93,7 @@ def docx() -> bytes:
 
 
 def docx_with_everything() -> bytes:
-    """Links, fields, boxes of text inside paragraphs, tracked changes, formulas, controls."""
+    """Links, fields, text boxes inside paragraphs, tracked changes, formulas, controls."""
     return replaced(docx(), {"word/document.xml": BODY})
 
 
@@ -344,7 +344,7 @@ _HOSTILE = (
 
 
 def mutated(data: bytes, draw: Random) -> bytes:
-    """A file with changed bytes or, in an archive's member too, changed order of tags and texts."""
+    """Return a file with changed bytes or, also inside an archive, reordered tags and texts."""
     if not data:
         return b"<"
     if data[:2] != b"PK" or draw.random() < 0.3:

@@ -1,4 +1,4 @@
-"""Programs of Python's in processes of their own."""
+"""Python programs in separate processes."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ def python(
     given: Mapping[str, str] | None = None,
     timeout: float = 300,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program, which ends well, with the variables of this one, less some and with others."""
+    """Run a program that must succeed, in this environment with some variables changed."""
     environment = {name: value for name, value in os.environ.items() if name not in without}
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""What a test may ask of the processor."""
+"""What tests need to know about the processor."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,14 +14,14 @@ needs_independent_rows = pytest.mark.skipif(
     reason="rows of float32 products depend on each other here, as `dragoman --version --verbose` "
     "says; tests/unit/nn/test_products.py holds that they do",
 )
-"""For laws that hold to the last bit only where a row of a product has no neighbours."""
+"""For bit-exact laws that require rows of a product to be independent."""
 needs_independent_translations = pytest.mark.skipif(
     not translations_are_independent("fp32"),
     reason="float32 translations depend on each other here, as `dragoman --version --verbose` says",
 )
-"""For laws of translations, whose products have weights that are laid out beforehand."""
+"""For laws of translations, whose products have prepacked weights."""
 ROUNDING = 0.0 if rows_are_independent("fp32") else 1e-5
-"""By how much numbers of a text may differ beside other texts: not at all where rows have none."""
+"""How much a text's numbers may differ next to other texts: zero if rows are independent."""
 
 
 needs_compiler = pytest.mark.skipif(native.native() is None, reason="nothing was compiled here")
@@ -33,13 +33,13 @@ COMPILED = [
 
 @contextmanager
 def without_compiler() -> Iterator[None]:
-    """Inside, nothing is compiled, as where dragoman was installed without a C compiler."""
+    """Inside, nothing is compiled, as if dragoman had been installed without a C compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "_loaded", lambda: None)
         yield
 
 
 def use_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With what is compiled, or without: the body of a fixture with the parameters `COMPILED`."""
+    """Use compiled code or not: the body of a fixture with the parameters `COMPILED`."""
     with nullcontext() if request.param else without_compiler():
         yield

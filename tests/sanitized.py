@@ -1,10 +1,9 @@
-"""Run what compiled code does under the sanitizers for addresses and undefined behaviour.
+"""Run the compiled code under the address and undefined-behaviour sanitizers.
 
-    python -m tests.sanitized [argument of pytest ...]
+python -m tests.sanitized [pytest argument ...]
 
-A copy of the package, with the library for this processor compiled with them, is tested in a
-process in which their runtime is loaded first. It ends without tests where the compiler has no
-sanitizers.
+A copy of the package, whose library for this processor is compiled with the sanitizers, is tested
+in a process that loads their runtime first. If the compiler has no sanitizers, no test runs.
 """
 
 import os
@@ -31,13 +30,13 @@ TESTS = (
     ),
     *("tests/property/test_engine_numbers.py", "tests/unit/decode/test_ranking.py"),
 )
-"""What has odd shapes, rows that end, and limits."""
+"""Tests with odd shapes, rows that end, and limits."""
 OTHERS = "tests/unit/nn/test_native.py::test_every_library_computes_the_same"
-"""What asks for the libraries of other processors as well, which take half a minute each."""
+"""A test that also needs the libraries of other processors, which take half a minute each."""
 
 
 def runtime() -> list[str]:
-    """The files of the sanitizers' runtime, which must be loaded before Python; none if unknown."""
+    """Return the files of the sanitizers' runtime, to load before Python; none if unknown."""
     compiler, files = shutil.which("cc"), []
     if compiler is not None:
         for name in ("libasan.so", "libubsan.so"):
@@ -64,7 +63,7 @@ def main(arguments: list[str]) -> int:
             return 1
         environment = os.environ | {
             "LD_PRELOAD": ":".join(files),
-            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",  # Python's own, by the thousand
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",  # Python itself leaks thousands
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "PYTHONPATH": scratch,
             "OMP_NUM_THREADS": "2",

@@ -1,4 +1,4 @@
-"""A stand-in for a model: it translates word by word, and says which word came from which."""
+"""A stand-in for a model: it translates word by word, and links each word to its source."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,7 @@ class Linked(Translation):
 
 
 class WordTranslator:
-    """Changes each word that is not to be copied by a function; `order` permutes the words."""
+    """Applies a function to each word that is not copied; `order` permutes the words."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class WordTranslator:
         *,
         most: int | None = None,
     ) -> None:
-        """After `most` lines it fails."""
+        """Create a translator that fails after `most` lines."""
         self._change, self._order, self._most = change, order, most
         self.lines: list[str] = []
         self.kept: list[Places] = []
@@ -47,7 +47,7 @@ class WordTranslator:
         glossary: object = None,
         window: int = 4096,
     ) -> Iterator[Translation]:
-        """As `Translator.stream` does."""
+        """Translate lines like `Translator.stream`."""
         del options, glossary, window
         for line, places in zip(lines, iter(lambda: (), 0) if kept is None else kept, strict=False):
             if self._most is not None and len(self.lines) == self._most:
@@ -81,7 +81,7 @@ class WordTranslator:
 
 
 def backwards(numbers: list[int]) -> list[int]:
-    """An order of words."""
+    """Reverse the words."""
     return numbers[::-1]
 
 
@@ -91,7 +91,7 @@ def translated(
     translator: WordTranslator | None = None,
     languages: LangCodes = ("en", "de"),
 ) -> tuple[AnyStr, list[str], DocumentReport]:
-    """A document in capitals, the texts that the model was given, and the report."""
+    """Return a document in capitals, the texts that the model was given, and the report."""
     if isinstance(source, str):
         made, lines, report = translated(source.encode(), name, translator, languages)
         return made.decode(), lines, report
@@ -101,6 +101,6 @@ def translated(
 
 
 def in_capitals(source: str) -> tuple[str, str]:
-    """A document in which the texts are in guillemets, without these; and its translation."""
+    """Return a document without its guillemets, and with the quoted texts in capitals."""
     upper = re.sub("(?s)«(.*?)»", lambda text: text[1].upper(), source)
     return re.sub("[«»]", "", source), upper
