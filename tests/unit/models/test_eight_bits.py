@@ -154,7 +154,7 @@ def step(model: Model, src_BS: torch.Tensor, tgt_N: torch.Tensor) -> torch.Tenso
 
 
 def test_saving_goes_between_the_formats(tmp_path: Path) -> None:
-    """A folder contains the last save; weights of the other format are never mistaken for its own."""
+    """A folder contains the last save; weights of the other format are never taken as its own."""
     model, older = build(TINY), (0, "")
     for eight_bits, number in ((False, 2), (True, 3), (True, 3), (False, 2)):
         about = FolderConfig(model=TINY)
