@@ -82,7 +82,7 @@ def test_no_minimum_for_no_sentence() -> None:
 
 
 def test_relative_lengths_are_linear_in_the_source() -> None:
-    """Rounded down, never negative, and absolute where the factor is 0."""
+    """Rounded down, never negative, and absolute if the factor is 0."""
     lengths_B = torch.tensor([0, 1, 3, 10])
     assert relative_lengths(lengths_B, factor=1.5, constant=2).tolist() == [2, 3, 6, 17]
     assert relative_lengths(lengths_B, factor=0.5, constant=-2).tolist() == [0, 0, 0, 3]
