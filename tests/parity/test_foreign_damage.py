@@ -122,7 +122,7 @@ SHARDED: dict[str, tuple[Callable[[Path, list[Path]], object], str]] = {
     ),
     "outside": (
         lambda f, _: (f / INDEX).write_text('{"weight_map": {"a": "../model.safetensors"}}'),
-        "no file of its folder",
+        "not a file in its folder",
     ),
     "many": (
         lambda f, _: (f / INDEX).write_text(
