@@ -1,4 +1,4 @@
-"""A corpus is checked as a whole, and what is written of it obeys laws."""
+"""Checking and cleaning a corpus as a whole, and the invariants of the output."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ def rules_at(found: Checked) -> list[set[str]]:
 @settings(max_examples=100, deadline=None)
 @given(PAIRS)
 def test_cleaning_twice_removes_nothing_more(pairs: list[Pair]) -> None:
-    """And what a report counts is what is removed."""
+    """Cleaning is idempotent, and the counts of the report match what was removed."""
     found = checked(pairs)
     kept = [pair for pair, good in zip(pairs, found.kept, strict=True) if good]
     assert checked(kept).kept.all()
@@ -61,7 +61,7 @@ def test_cleaning_twice_removes_nothing_more(pairs: list[Pair]) -> None:
 
 
 def test_what_came_before_is_a_duplicate() -> None:
-    """By letters and digits; of equal pairs the first good one stays."""
+    """Duplicates are compared by letters and digits; the first good one of equal pairs is kept."""
     pairs = [("A bad \ufffd one", "Ein x"), ("A house.", "Ein Haus."), ("a HOUSE", "ein haus"),
              ("A house!", "Das Haus."), ("A bad one", "Ein x")]  # fmt: skip
     found = rules_at(checked(pairs))
@@ -69,7 +69,7 @@ def test_what_came_before_is_a_duplicate() -> None:
 
 
 def invented(count: int) -> list[Pair]:
-    """Sentences of two languages, word for word, in other orders of words."""
+    """Return sentences of two made-up languages, translated word for word in reverse order."""
     rng = Random(0)
     words = [f"{a}{b}{c}" for a in "bdfgkl" for b in "aeiou" for c in "mnprst"]
     other = dict(zip(words, rng.sample([f"{word}zo" for word in words], len(words)), strict=True))
@@ -81,9 +81,9 @@ def invented(count: int) -> list[Pair]:
 def test_unrelated_pairs_are_found_by_the_words_of_the_others(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that were shuffled and those that were cut; hardly others, and none the next time.
+    """Shuffled and truncated pairs are found, hardly any others, and none in a second pass.
 
-    So too where the words are learnt from a part of the pairs.
+    The same is true if the words are learned from a part of the pairs.
     """
     monkeypatch.setattr(checking, "MOST_LINKS", most)
     monkeypatch.setattr(checking, "FEWEST", 500)
@@ -104,7 +104,7 @@ def test_unrelated_pairs_are_found_by_the_words_of_the_others(
 
 
 def test_a_sample_of_long_pairs_is_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few of them have as many words as are learnt from."""
+    """The sample is large enough even if few of the pairs fit into the number of learned words."""
     monkeypatch.setattr(checking, "MOST_LINKS", 1000)
     pairs = invented(2100)
     others = pairs[100:300]
@@ -114,7 +114,7 @@ def test_a_sample_of_long_pairs_is_large_enough(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_left_is_scored() -> None:
-    """Only what breaks no other rule; without what is unlikely, these find nothing more."""
+    """Only pairs that break no other rule are scored; a second pass finds nothing more."""
     pairs = [*invented(1300), ("same words here", "same words here")]
     seen = list[Pair]()
 
@@ -137,10 +137,10 @@ def test_what_is_left_is_scored() -> None:
 
 
 class Stub:
-    """A model that gives a letter of a target a nat for each of its source, and cannot write x."""
+    """A model with a loss of one nat per source letter for each target letter; x is impossible."""
 
     def score(self, pairs: Iterable[Pair]) -> list[Scored]:
-        """The score of each."""
+        """Return the score of each pair."""
         found = [
             tuple(-math.inf if c == "x" else -1.0 * len(src) for c in tgt) for src, tgt in pairs
         ]
@@ -151,21 +151,21 @@ class Stub:
 
 
 def test_a_cross_entropy_is_by_both_models() -> None:
-    """The mean and the difference of both; one model alone gives its own."""
+    """Two models give the mean and the difference of their cross-entropies; one gives its own."""
     pairs = [("abc", "ab"), ("a", "axbx"), ("", ""), ("a", "x")]
     assert [*cross_entropies([Stub()], pairs)] == [3.0, 1.0, 0.0, 0.0]
     assert [*cross_entropies([Stub(), Stub()], pairs)] == [3.5, 5.5, 0.0, 1.5]
 
 
 def test_lines_that_are_held_out() -> None:
-    """A long side is enough; of everyday phrases both sides."""
+    """One held-out side is enough if it is long; everyday phrases must match on both sides."""
     held = ["The committee met on Tuesday.", "Yes.", "Ja."]
     pairs = [("the committee met on tuesday", "Man traf sich."), ("Yes.", "Ja!"), ("Yes.", "Doch.")]
     assert rules_at(checked(pairs, *held)) == [{"held_out"}, {"held_out"}, set()]
 
 
 def test_languages_are_told_by_the_first_lines() -> None:
-    """Of both sides; two sides in one language are a corpus of one."""
+    """The languages of both sides are detected, unless both sides are in one language."""
     one, two = "The house number {} is red and old.", "Das Haus Nummer {} ist rot und alt."
     pairs = [(one.format(n), two.format(n)) for n in range(10)]
     assert check(lambda: pairs, CleaningConfig()).languages == ("en", "de")
@@ -174,7 +174,7 @@ def test_languages_are_told_by_the_first_lines() -> None:
 
 
 def test_languages_are_told_by_good_pairs() -> None:
-    """So they are told as before by what is left: cleaning it removes nothing more."""
+    """Cleaning does not change the detected languages, so a second pass removes nothing more."""
     french = "Un homme en chemise rouge lave sa voiture devant la maison"
     german = "Ein Mann im roten Hemd wäscht sein Auto vor dem Haus"
     english = "A man in a red shirt is washing his car in front of the house"
@@ -191,7 +191,7 @@ def test_languages_are_told_by_good_pairs() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=60), st.integers(-5, 5))
 def test_sets_of_a_split_share_no_sentence(pairs: list[Pair], seed: int) -> None:
-    """Each pair is in one set at most, the sizes are those asked for, and a seed decides."""
+    """Each pair is in at most one set, the sizes are those requested, and the seed decides."""
     try:
         chosen = split(lambda: pairs, (2, 3), seed)
     except InputError:
@@ -204,7 +204,7 @@ def test_sets_of_a_split_share_no_sentence(pairs: list[Pair], seed: int) -> None
 
 
 Row = tuple[int, int, int]
-"""The numbers of a source, a target and a document."""
+"""Return the numbers of a source, a target and a document."""
 NUMBER = st.integers(0, 299)
 ROWS = st.lists(st.tuples(NUMBER, NUMBER, st.integers(0, 14)), min_size=40, max_size=60)
 
@@ -212,7 +212,7 @@ ROWS = st.lists(st.tuples(NUMBER, NUMBER, st.integers(0, 14)), min_size=40, max_
 @settings(max_examples=40, deadline=None)
 @given(ROWS, st.integers(-5, 5))
 def test_sets_of_a_split_share_no_document(rows: list[Row], seed: int) -> None:
-    """Nor a sentence; pairs are left out for a sentence of dev or test only, in any order."""
+    """Sets share no sentence either; only sentences of dev or test exclude pairs, in any order."""
 
     def sets_of(some: list[Row]) -> list[list[Row]]:
         pairs, names = [(f"s{a}", f"t{b}") for a, b, _ in some], (f"{c}.txt" for *_, c in some)
@@ -237,7 +237,7 @@ def test_sets_of_a_split_share_no_document(rows: list[Row], seed: int) -> None:
 
 
 def test_a_set_has_whole_documents() -> None:
-    """As many as fit its size; one must."""
+    """A set takes as many whole documents as fit its size, and at least one."""
     pairs = [(f"source {n}", f"target {n}") for n in range(12)]
     names = "aaaabbbbccdd"
     chosen = split(lambda: pairs, (7, 2), 0, documents=names)
@@ -247,7 +247,7 @@ def test_a_set_has_whole_documents() -> None:
 
 
 def test_where_documents_are_named(tmp_path: Path) -> None:
-    """In a column, at a key, in a file; each pair has one, and a memory has none."""
+    """Documents come from a column, a key or a file, one for each pair; a memory has none."""
     for name, text in {
         "a.tsv": "src\tin\ttgt\na\tx\tb\nc\t \td\n",
         "a.jsonl": '{"src": "a", "tgt": "b", "in": {"id": 7}}\n{"src": "c", "tgt": "d"}\n',
@@ -274,7 +274,7 @@ def test_where_documents_are_named(tmp_path: Path) -> None:
 
 
 def test_a_sample_does_not_depend_on_the_order() -> None:
-    """The same pairs are drawn of a corpus that is sorted otherwise."""
+    """Sorting a corpus differently does not change the pairs that are drawn."""
     pairs = [(f"source {n}", f"target {n}") for n in range(100)]
 
     def drawn(some: list[Pair]) -> set[Pair]:
@@ -288,7 +288,7 @@ def test_a_sample_does_not_depend_on_the_order() -> None:
 
 
 def test_sizes_and_seeds() -> None:
-    """A set has a pair at least; a seed is any whole number."""
+    """The size of a set is at least one pair; a seed is any integer."""
     pairs = [(f"source {n}", f"target {n}") for n in range(10)]
     for size in (0, -1):
         with pytest.raises(InputError, match=f"A set of {size} pairs cannot be drawn"):
@@ -299,7 +299,7 @@ def test_sizes_and_seeds() -> None:
 
 
 def test_a_removed_pair_is_one_line(tmp_path: Path) -> None:
-    """Whatever is in its texts."""
+    """A removed pair takes one line, whatever its texts contain."""
     file = tmp_path / "a.jsonl"
     file.write_text('{"src": "same\\there\\r\\nnow", "tgt": "same here\\nnow"}\n', encoding="utf-8")
     corpus = CorpusConfig(jsonl=str(file))
@@ -309,7 +309,7 @@ def test_a_removed_pair_is_one_line(tmp_path: Path) -> None:
 
 
 def test_removed_pairs_replace_no_file(tmp_path: Path) -> None:
-    """Neither the corpus, nor another, nor what is written."""
+    """Removed pairs never overwrite the corpus, another input or another output."""
     corpus, new = tmp_path / "a.tsv", tmp_path / "b.tsv"
     for name, sentence in ((corpus, "is a file to read"), (new, "is written to --out")):
         with pytest.raises(InputError, match=f"{sentence}; give another --keep-removed"):
@@ -320,7 +320,7 @@ def test_removed_pairs_replace_no_file(tmp_path: Path) -> None:
 
 
 def test_parts_are_named_by_their_languages(tmp_path: Path) -> None:
-    """And files that would be lost are refused."""
+    """The parts are named by their languages; files that would be overwritten are refused."""
     src, tgt = tmp_path / "a.en", tmp_path / "a.de"
     for path in (src, tgt):
         path.write_text("".join(f"line {n}\n" for n in range(10)), encoding="utf-8")
@@ -343,7 +343,7 @@ def test_parts_are_named_by_their_languages(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", ["english", "xx", "ady"])
 def test_a_language_that_nobody_knows_removes_nothing(language: str) -> None:
-    """It is told once how such a language is looked at; no text is surely in another."""
+    """An unknown language is reported once, and no text is certain to be in another language."""
     pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
     pairs = [(f"The old man in a red shirt washes car {n}.", f"Ein Satz, {n}.") for n in "abc"]
     with pytest.warns(UserWarning, match=f"cannot identify {language}"):
@@ -354,14 +354,14 @@ def test_a_language_that_nobody_knows_removes_nothing(language: str) -> None:
 
 
 def test_texts_that_another_tool_has_cut() -> None:
-    """They are told, and none is removed for it."""
+    """Texts in subword pieces are reported, but not removed."""
     pairs = [(f"Dog number {n} is out@@ side.", f"Hund Nummer {n} ist draußen.") for n in "abc"]
     with pytest.warns(UserWarning, match="100% of the pairs have pieces of subword-nmt, .* line 1"):
         assert checked(pairs).kept.all()
 
 
 def test_norwegian_is_told_by_either_code() -> None:
-    """The library has one label for it."""
+    """Both codes of Norwegian map to the one label of the library."""
     pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
     text = "Mannen i den røde skjorta vasker bilen sin foran huset hver lørdag."
     english = "The man in the red shirt washes his car in front of the house every Saturday."

@@ -1,4 +1,4 @@
-"""What a corpus is made of, and the page of a report."""
+"""The statistics of a corpus, and the page of a report."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ PAIRS = [(" ".join(f"w{n % 50 + k}" for k in range(1 + n % 9)), "字" * 6) for n
 
 @pytest.mark.parametrize("held", [3, 1 << 18])
 def test_a_corpus_is_counted(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the whole lists, however few words are held as texts."""
+    """The counts cover the whole corpus, however few words are held as texts."""
     monkeypatch.setattr(counting, "HELD", held)
     found = count(lambda: PAIRS, ("en", None))
     sources = [src.split() for src, _ in PAIRS]
@@ -55,7 +55,7 @@ class _Tags(HTMLParser):
 
 @pytest.mark.parametrize("pairs", [PAIRS, [("<script>x</script>\udcff", "a & b")], []])
 def test_a_page_shows_the_report(pairs: Sequence[Pair]) -> None:
-    """Each pair is in a bar of each histogram; texts are no markup, and nothing is fetched."""
+    """Each histogram counts every pair; texts are escaped, and the page loads nothing."""
     found = check(lambda: pairs, CleaningConfig(skip=("unrelated",)))
     report = found.report(enumerate(pairs, start=1))
     html = page(found, report, "a & b.en")

@@ -1,4 +1,4 @@
-"""Corpora of several layouts joined: which columns they have, and what their files can hold."""
+"""Merging corpora of several layouts: their columns, and what their files can contain."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ FILES = PairFiles(src_key="t.en", tgt_key="t.de")
 
 
 def written(folder: Path, **files: bytes) -> list[str]:
-    """The names of files with these contents, whose endings come after "_"."""
+    """Write files with these contents and return their names; extensions come after "_"."""
     paths = [folder / name.replace("_", ".") for name in files]
     for path, data in zip(paths, files.values(), strict=True):
         path.write_bytes(data)
@@ -21,7 +21,7 @@ def written(folder: Path, **files: bytes) -> list[str]:
 
 
 def test_keys_are_those_of_the_corpora_that_have_them(tmp_path: Path) -> None:
-    """A table of two columns without these names has a source and a target."""
+    """Keys apply to the corpora that have them; other two-column tables are source and target."""
     json, plain, wider = written(
         tmp_path, a_jsonl=b"{}", b_tsv=b"one\teins\n", c_csv=b"t.en,id,t.de\n"
     )
@@ -36,7 +36,7 @@ def test_keys_are_those_of_the_corpora_that_have_them(tmp_path: Path) -> None:
 
 
 def test_tables_keep_their_separator(tmp_path: Path) -> None:
-    """Rows of a table with semicolons stay, and others come to it with semicolons."""
+    """The output keeps the separator of the first table, whatever the others have."""
     excel = b"\xef\xbb\xbfid;tgt;src\n1;eins, zwei;one\n"
     first, other, plain = written(
         tmp_path, a_csv=excel, b_csv=b"src,tgt\ntwo,zwei; drei\n", c_csv=b"three,drei\n"
@@ -51,7 +51,7 @@ def test_tables_keep_their_separator(tmp_path: Path) -> None:
 
 
 def test_json_has_no_damaged_bytes(tmp_path: Path) -> None:
-    """Other layouts take them as they are."""
+    """Bytes that are not UTF-8 are refused in JSON and kept in other layouts."""
     data = b"one\teins\ntwo \xff\tzwei\nthree\tdrei\n"
     json, plain = written(tmp_path, a_jsonl=b'{"src": "a", "tgt": "b"}\n', b_tsv=data)
     one, other = corpora_of([json, plain], PairFiles())
@@ -64,7 +64,7 @@ def test_json_has_no_damaged_bytes(tmp_path: Path) -> None:
 
 
 def test_columns_by_number_are_merged_to_two(tmp_path: Path) -> None:
-    """Nothing would fill the others of pairs that come from elsewhere."""
+    """Only the two columns are written: other pairs have nothing for the rest."""
     data = b"a.org\tone\teins\nb.org\ttwo\tzwei\n"
     wide, plain = written(tmp_path, a_tsv=data, b_tsv=b"three\tdrei\n")
     corpora = corpora_of([f"{wide},2,3", plain], PairFiles())
@@ -75,7 +75,7 @@ def test_columns_by_number_are_merged_to_two(tmp_path: Path) -> None:
 
 
 def test_numbers_are_columns_of_narrow_tables_too(tmp_path: Path) -> None:
-    """They are taken where a table of two has them; where it has not, it is source and target."""
+    """Column numbers apply to two-column tables that have them; others are source and target."""
     wide, narrow = written(tmp_path, a_tsv=b"one\teins\tuna\t0.9\n", b_tsv=b"two\tzwei\n")
     out = tmp_path / "out"
     for given, keys, expected in (
@@ -90,7 +90,7 @@ def test_numbers_are_columns_of_narrow_tables_too(tmp_path: Path) -> None:
 
 
 def test_columns_named_by_languages_are_filled(tmp_path: Path) -> None:
-    """In the order that the first row has."""
+    """Columns that languages name are filled in the order of the header."""
     table, other = written(tmp_path, a_csv=b"de,note,en\neins,x,one\n", b_tsv=b"two\tzwei\n")
     files = PairFiles(src_lang="en", tgt_lang="de")
     write_merged(corpora_of([table, other], files), [[1], [1]], [tmp_path / "out.csv"])
@@ -98,7 +98,7 @@ def test_columns_named_by_languages_are_filled(tmp_path: Path) -> None:
 
 
 def test_texts_are_those_of_any_layout(tmp_path: Path) -> None:
-    """Lines, cells, and both sides of pairs; keys of their own follow the name."""
+    """Texts are lines, cells or both sides of pairs; a corpus's own keys follow its name."""
     files = PairFiles(src=Path("a.en"), tgt=Path("a.de"))
     contents = {"b_tsv": b"1\tone\teins\n", "b_txt": b"one\neins\n", "b_csv": b'"one",eins\n'}
     for path in written(tmp_path, **contents, b_po=b'msgid "one"\nmsgstr "eins"\n'):
@@ -111,7 +111,7 @@ def test_texts_are_those_of_any_layout(tmp_path: Path) -> None:
 
 
 def test_names_with_commas_are_those_of_files(tmp_path: Path) -> None:
-    """A file that is there is meant; of others at most two keys, or a file, follow the name."""
+    """An existing file goes first; otherwise at most two keys, or a file, follow the comma."""
     folder = tmp_path / "c,d.tmx"
     folder.mkdir()
     po, table = written(
@@ -129,7 +129,7 @@ def test_names_with_commas_are_those_of_files(tmp_path: Path) -> None:
     [("h.docx", "a document"), ("h.html.gz", "an HTML page"), ("h.json", "a JSON file")],
 )
 def test_no_markup_is_held_out(name: str, kind: str, tmp_path: Path) -> None:
-    """A document is refused by its name, and only where it is one by the last part of it."""
+    """Documents are refused by the extension of their own name, not of their folder's."""
     (tmp_path / name).write_bytes(b"one\n")
     with pytest.raises(InputError, match=rf"{name} is {kind}, whose markup would be held out"):
         texts_of(tmp_path / name, PairFiles())

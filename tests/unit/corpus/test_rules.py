@@ -1,4 +1,4 @@
-"""Each rule finds its fault, and leaves good pairs alone."""
+"""Each rule finds its fault and accepts good pairs."""
 
 import re
 import time
@@ -76,14 +76,14 @@ BAD = {
 
 
 def broken(src: str, tgt: str) -> list[str]:
-    """The rules that a pair breaks."""
+    """Return the rules that a pair breaks."""
     rules = rules_of(CleaningConfig(), ("en", "de"))
     return [name for name, rule in rules.items() if rule(src, tgt)]
 
 
 @pytest.mark.parametrize("pair", GOOD)
 def test_good_pairs_break_no_rule(pair: tuple[str, str]) -> None:
-    """Names, numbers, addresses, short answers and quotation marks are no faults."""
+    """Names, numbers, addresses, short answers and quotation marks are not faults."""
     assert broken(*pair) == []
 
 
@@ -91,19 +91,19 @@ def test_good_pairs_break_no_rule(pair: tuple[str, str]) -> None:
     ("rule", "pair"), [(rule, pair) for rule, pairs in BAD.items() for pair in pairs]
 )
 def test_a_fault_is_found(rule: str, pair: tuple[str, str]) -> None:
-    """The rule that is named for it finds it."""
+    """Each fault is found by its own rule."""
     assert rule in broken(*pair)
 
 
 def test_every_rule_of_a_pair_is_tried_here() -> None:
-    """The four others see more than one pair; without languages no rule asks for one."""
+    """All rules but the four about several pairs are tested; "language" needs the languages."""
     assert [*BAD] == [*EVERY[:-4]] == [*rules_of(CleaningConfig(), ("en", "de"))]
     assert "language" not in rules_of(CleaningConfig(), (None, None))
 
 
 @pytest.mark.parametrize("text", ["房" * 60_000, "a." * 30_000, "@" * 60_000, "x{" * 30_000])
 def test_rules_take_linear_time(text: str) -> None:
-    """Of texts without spaces too."""
+    """The rules take linear time, also for texts without spaces."""
     began = time.process_time()
     assert broken(text, text)
     assert time.process_time() - began < 10
@@ -114,7 +114,7 @@ def test_rules_take_linear_time(text: str) -> None:
     ["So...", "那么……", "妈......", "他说：“好吧……”", "她问：“真的？！”", "네...", "هل؟؟"],
 )
 def test_short_dialogue_has_letters_enough(text: str) -> None:
-    """Whatever marks are around them."""
+    """Punctuation does not make a short line fail the rule about letters."""
     assert letters(text) >= CleaningConfig().min_letters
 
 
@@ -130,7 +130,7 @@ def test_short_dialogue_has_letters_enough(text: str) -> None:
     ],
 )
 def test_words_without_spaces_are_counted_by_letters(text: str, count: float) -> None:
-    """Signs at them are none; of Chinese every character is one."""
+    """Combining signs do not count as letters; each Chinese character is one word."""
     assert words(text) == count
 
 
@@ -140,7 +140,7 @@ def test_words_without_spaces_are_counted_by_letters(text: str, count: float) ->
     ["पुस्तक हिन्दी", "ọkọ̀ mẹ́ta", "הָיָ֣ה הַדָּבָ֑ר", "བློ་རྩལ", "น้ ดื่", "က္ ကျွ", "𞤢𞥄𞤣 𞤢"],
 )
 def test_signs_are_parts_of_words(text: str, form: Literal["NFC", "NFD"]) -> None:
-    """And as letters as theirs, whatever the script; they make no word longer."""
+    """Combining signs count as letters, whatever the script, and do not make words longer."""
     text = normalize(form, text)
     assert tokens(text) == (*re.split("[ ་]", text),)
     assert letters(text) >= 0.8
@@ -148,13 +148,13 @@ def test_signs_are_parts_of_words(text: str, form: Literal["NFC", "NFD"]) -> Non
 
 
 def test_addresses_are_no_words() -> None:
-    """URLs, paths, and addresses of mail; a mark alone is none."""
+    """URLs, paths and mail addresses are not words; a mark alone is not an address."""
     text = r"see http://a.org/b (c\d) me@here.org @you at@ now"
     assert without_addresses(text) == "see @you at@ now"
 
 
 def test_what_is_skipped_is_a_rule() -> None:
-    """With the rule that is wrong."""
+    """An unknown rule in `skip` is an error that names it."""
     with pytest.raises(InputError, match=r"copies is not a rule.* did you mean"):
         CleaningConfig(skip=("copies",))
 
@@ -176,12 +176,12 @@ def test_what_is_skipped_is_a_rule() -> None:
 def test_names_and_addresses_make_no_other_language(
     language: str, text: str, *, told: bool
 ) -> None:
-    """In a text of another script; a text that is mostly Latin is still one in another language."""
+    """Latin names do not change the language of a text, but a mostly Latin text does."""
     assert is_in_another(text, language, 0.5) == told
 
 
 def test_a_side_in_no_language_has_no_name() -> None:
-    """Nor is the code taken of one that is none; Kurdish has one in both of its scripts."""
+    """An undetectable side has no language; Kurdish is detected in Arabic script."""
     pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
     adlam = "".join(map(chr, range(0x1E922, 0x1E940))) + " " + chr(0x1E922) * 20
     sorani = "هەموو مرۆڤێک بە ئازادی و یەکسان لە کەرامەت و مافدا لەدایک دەبێت"

@@ -1,4 +1,4 @@
-"""Languages that py3langid does not know: their script is checked."""
+"""Languages that py3langid does not know are checked by their script."""
 
 import pytest
 
@@ -18,7 +18,7 @@ FOREIGN = "Человек пошёл утром на берег моря"
 def test_the_script_of_an_unknown_language_is_checked(
     language: str, own: str, foreign: str
 ) -> None:
-    """It is that of its other texts, unless its code names one."""
+    """The expected script is that of most texts, unless the language code names one."""
     pairs = [(f"The old man washes car {n}.", f"{own} {n}.") for n in range(20)]
     pairs[7] = pairs[7][0], f"{foreign} 7."
     with pytest.warns(UserWarning, match=f"cannot identify {language}, so only the script"):
@@ -27,7 +27,7 @@ def test_the_script_of_an_unknown_language_is_checked(
 
 
 def test_an_unknown_language_in_two_scripts_is_not_checked() -> None:
-    """And that is said."""
+    """An unknown language in two scripts is reported as not checked."""
     words = OWN, FOREIGN, FOREIGN
     pairs = [(f"The old man washes car {n}.", f"{words[n % 3]} {n}.") for n in range(20)]
     with pytest.warns(UserWarning, match="since these texts are in several scripts, they are not"):
