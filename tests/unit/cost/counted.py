@@ -1,4 +1,4 @@
-"""What torch counts and measures of real models: what the figures of `cost` are compared with."""
+"""FLOPs and memory of real models as torch measures them, for comparison with `cost`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,17 +44,16 @@ CPU_ATTENTION: dict[Any, Callable[..., int]] = {
         )
     ),
 }
-"""The CPU's fused kernel, for which torch has no rule, is counted as those of other devices.
+"""Count the CPU's fused kernel, which has no rule in torch, like those of other devices.
 
-Every head of the queries multiplies, whether or not it shares its keys; torch 2.11 counts no
-shared ones.
+Each query head is counted, even if heads share keys; torch 2.11 does not count those.
 """
 
 
 def variants(
     vocab_size: int, *, d_model: int, d_ff: int, num_encoder_layers: int
 ) -> tuple[EncoderDecoderConfig, DecoderOnlyConfig, EncoderOnlyConfig]:
-    """Make a small config of each: four heads, a single layer but in the encoder of the pairs."""
+    """Return small configs of each kind: four heads, one layer except in the encoder of pairs."""
     pairs = EncoderDecoderConfig(
         d_model=d_model,
         num_heads=4,
@@ -92,7 +91,7 @@ def work_for(config: ModelConfig, shape: Shape) -> Work:
 
 
 def recipe_for(config: ModelConfig) -> Any:  # noqa: ANN401 (as `Work.kind`)
-    """Return the recipe that trains such models."""
+    """Return the recipe that trains such a model."""
     return work_for(config, Shape(rows=1)).kind
 
 
@@ -111,14 +110,14 @@ def step_of(
     precision: Precision = "fp32",
     **options: Any,  # noqa: ANN401 (settings of training)
 ) -> TrainingStep:
-    """Run a training step dry, with these options of training."""
+    """Dry-run a training step with these training options."""
     train = TrainConfig(max_steps=1, **options)
     return training_step(recipe_for(config), config, shape, train, precision)
 
 
 def counted(run: Callable[[], object]) -> int:
-    """Return the FLOPs that torch counts while something runs."""
-    onednn_setting()  # asks once with a product of its own
+    """Return the FLOPs that torch counts during a call."""
+    onednn_setting()  # makes a product of its own on the first call
     with FlopCounterMode(display=False, custom_mapping=CPU_ATTENTION) as counter:
         run()
     return int(counter.get_total_flops())
@@ -131,13 +130,13 @@ def counted_training(config: ModelConfig, shape: Shape, *, checkpointing: bool =
 
 
 def held(model: Model, optimizer: torch.optim.Optimizer) -> int:
-    """Return the bytes of the weights and of what the optimizer keeps of them."""
+    """Return the bytes of the weights and of the optimizer's state."""
     kept = [value for state in optimizer.state.values() for value in state.values()]
     return int(sum(x.untyped_storage().nbytes() for x in (*model.parameters(), *kept)))
 
 
 def measured_peak(run: Callable[[], object]) -> int:
-    """Return how far the bytes that torch holds rise above those at the beginning."""
+    """Return the peak of torch's allocations above their level at the start."""
     with profile(
         activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True
     ) as profiled:

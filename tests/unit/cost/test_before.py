@@ -1,4 +1,4 @@
-"""Before a run begins: what it will take, and what cannot fit the memory is refused."""
+"""Checks before a run: its forecast, and the refusal of what cannot fit into memory."""
 
 from dataclasses import replace
 from functools import partial
@@ -45,7 +45,7 @@ def translate(
     sources: list[str],
     references: list[str],  # noqa: ARG001 (a protocol)
 ) -> Validation:
-    """Translate as the score of a validation does, and score nothing."""
+    """Translate as a validation does, without computing scores."""
     options = translating(beam_size=1, retry=False)
     Translator(model, *texts.tokenizers).translate(sources, options=options)
     return Validation(loss=0.0, scores={})
@@ -53,7 +53,7 @@ def translate(
 
 @pytest.mark.parametrize("name", ["pairs", "llama", "window"])
 def test_the_loss_takes_what_is_measured(name: str) -> None:
-    """Within a tenth: one layer's activations and one chunk of logits, and the moments beside."""
+    """The predicted memory of the loss is within a tenth of the measured peak."""
     config, shape = CASES[name]
     model = make(config).eval()
     with torch.inference_mode():
@@ -64,7 +64,7 @@ def test_the_loss_takes_what_is_measured(name: str) -> None:
 
 
 def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    """The validation of a real run is refused below nine tenths of its peak, and not above it."""
+    """The validation of a real run is refused well below its measured peak, not at it."""
     data = ("data.made.train=300", "data.made.valid=24", f"data.cache={tmp_path}")
     recipe = find_recipe("numbers", (*SMALL, *data, f"out={tmp_path / 'run'}"))
     console, _ = make_console(terminal=False)
@@ -75,7 +75,7 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             recipe, folder, lambda _: None, lambda *given: asked.append(given), translate
         )
         trainer = Trainer(job, recipe, folder, console)
-        trainer.take_step()  # after which the moments are there
+        trainer.take_step()  # creates the moments
         peak = measured_peak(trainer.measure)
     peak += held(job.model, trainer.stepper.optimizer)
     check = partial(check_batches, recipe.work())
@@ -85,7 +85,7 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_long_validation_text_is_refused() -> None:
-    """Training leaves long pairs out, validation does not: its largest batch is looked at."""
+    """The largest validation batch is checked too: validation does not skip long texts."""
     work = find_recipe("tiny", SMALL).work(20)
     made = RandomJob(work)
     long = make_batch([([5] * 9000, [6] * 9000)])
@@ -96,7 +96,7 @@ def test_a_long_validation_text_is_refused() -> None:
 
 
 def test_r_drop_takes_a_step_twice() -> None:
-    """Each row is read twice: as many operations, and as large a loss of random ids."""
+    """R-Drop doubles the FLOPs of a step and the loss on random ids."""
     once, twice = (find_recipe("tiny", (*SMALL, f"train.r_drop={n}")).work(20) for n in (0, 5))
     assert step_of(twice, "fp32").flops == pytest.approx(2 * step_of(once, "fp32").flops, rel=0.01)
     memory = [step_of(work, "fp32").memory.activations for work in (once, twice)]
@@ -116,7 +116,7 @@ def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any]
 
 
 def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
-    """Just under the predicted peak a run goes on, well under it it is refused with the numbers."""
+    """A run is accepted just below the predicted peak; well below it, the error says what fits."""
     work, job = _language_job("train.precision=fp32")
     peak = step_of(work, "fp32").memory.total
     check_batches(work, peak, *job)
@@ -125,7 +125,7 @@ def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
         InputError, match=r"a batch of 4 rows of 16 tokens needs .* set batch\.rows"
     ):
         check_batches(work, round(0.8 * peak), *job)
-    rows = ("batch.rows=4000", "train.precision=fp32")  # and the text holds four
+    rows = ("batch.rows=4000", "train.precision=fp32")  # but the text has only four
     asked = find_recipe("tinyshakespeare", (*TINY_LM, *rows)).work()
     with pytest.raises(InputError, match=r"set batch\.rows to [123],"):
         check_batches(asked, round(0.8 * peak), *job)
@@ -135,7 +135,7 @@ def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
 
 
 def test_what_fits_in_bf16_is_not_refused() -> None:
-    """However much more the scores would take in float32."""
+    """A batch that fits in bf16 is accepted, even if it would not fit in fp32."""
     scores = ("model.score_soft_cap=30.0", "batch.length=512", "batch.rows=16")
     work, job = _language_job(*scores, "train.precision=bf16")
     peak = step_of(work, "bf16").memory.total
@@ -146,7 +146,7 @@ def test_what_fits_in_bf16_is_not_refused() -> None:
 
 
 class Unasked:
-    """Batches that nobody may look at."""
+    """Batches that must not be requested."""
 
     def largest(self) -> list[object]:
         """Fail."""
@@ -154,7 +154,7 @@ class Unasked:
 
 
 def test_where_a_usual_batch_fits_many_times_over_no_batch_is_looked_at() -> None:
-    """A run begins at once."""
+    """If an average batch fits many times over, the run starts without checking any batch."""
     work, (config, _, _) = _language_job("batch.rows=200")
     batches: Any = Unasked()
     check_batches(work, 10 * step_of(work, "fp32").memory.total, config, batches, ())
@@ -163,7 +163,7 @@ def test_where_a_usual_batch_fits_many_times_over_no_batch_is_looked_at() -> Non
 
 
 def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
-    """Four numbers for each parameter; frozen parts and vocabularies are not counted."""
+    """Four numbers per parameter are required; frozen parts and vocabularies are not counted."""
     recipe = GenerateRecipe(model=DecoderOnlyConfig(d_model=64, d_ff=128, num_heads=2))
     needed = 16 * count_parameters(recipe.work().config)["decoder"]
     check_states(recipe, needed)
@@ -172,7 +172,7 @@ def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
         check_states(recipe, needed - 1)
 
 
-# ---------------------------------------------------------------- what is said
+# ---------------------------------------------------------------- the forecast
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
 def test_a_long_run_can_be_ended_sooner(
     tmp_path: Path, train: TrainConfig, *, offered: bool
 ) -> None:
-    """The setting that does so is named where the recipe has no limit of time."""
+    """A recipe without a time limit is told the setting that ends it sooner."""
     recipe = find_recipe("numbers", (f"out={tmp_path / 'run'}",))
     said, _ = forecast(replace(recipe, train=train))
     assert any("train.max_minutes=30" in line for line in said) is offered
@@ -201,13 +201,13 @@ def test_a_long_run_can_be_ended_sooner(
 def test_a_clock_that_cannot_reach_is_told_beforehand(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, minutes: float, *, told: bool
 ) -> None:
-    """How many of the planned steps the time allows, and how long all of them take."""
+    """The forecast says how many planned steps the limit allows and how long all would take."""
     recipe = find_recipe(name, (f"out={tmp_path / 'run'}", f"train.max_minutes={minutes}"))
     monkeypatch.setattr("dragoman.cost.forecast.find_rates", lambda _: RATES)
     said = "\n".join(forecast(recipe)[0])
     assert ("of 8,000 steps; all of them take about" in said) is told
     assert ("train.max_minutes allows about" in said) is told
-    assert ("about 30 s for" in said) is (minutes == 0.5)  # and not more than it may take
+    assert ("about 30 s for" in said) is (minutes == 0.5)  # never more than the limit
     if told:
         free = find_recipe(name, (f"out={tmp_path / 'run'}", "train.max_minutes=1000000"))
         taken, _, _ = forecast(free)[0][0].partition(" for 8,000 steps")

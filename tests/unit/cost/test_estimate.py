@@ -1,4 +1,4 @@
-"""Time, energy and money follow from counts and rates, and a sum of times from some of them."""
+"""Time, energy and cost from counts and rates, and the robust sum of step times."""
 
 import re
 from dataclasses import fields, replace
@@ -68,9 +68,9 @@ def _work(name: str, *overrides: str) -> Work:
 
 @pytest.mark.parametrize("name", [*shipped_recipes(), *MODELS])
 def test_every_recipe_and_preset_has_an_estimate(name: str) -> None:
-    """From its name alone, with a vocabulary, full batches, and figures above zero.
+    """Every name alone gives an estimate with a vocabulary, full batches and positive figures.
 
-    Of a single layer each: to count others like it takes as long again.
+    Configs are reduced to one layer of each kind, since more of them only take longer.
     """
     work = _work(name)
     layers: dict[str, Any] = {
@@ -94,9 +94,9 @@ def test_every_recipe_and_preset_has_an_estimate(name: str) -> None:
 def test_a_bill_is_power_rent_and_electricity_times_time(
     seconds: float, watts: float, price: float, kwh: float
 ) -> None:
-    """Energy and money grow with the time; electricity alone is paid by who owns the device.
+    """Energy and cost are proportional to time; owners of a device pay for electricity alone.
 
-    The table's price is in dollars, one that is given in the user's own currency.
+    The table's prices are in dollars; a price that the user gives is in the user's currency.
     """
     rates = replace(RATES, watts=watts, price_per_hour=price)
     rented = bill_of(seconds, rates)
@@ -115,7 +115,7 @@ def test_a_bill_is_power_rent_and_electricity_times_time(
 
 
 def test_what_is_not_known_is_not_made_up() -> None:
-    """No power, no energy; no price, no money."""
+    """Without a known power there is no energy; without a known price there is no cost."""
     bill = bill_of(1.0, replace(RATES, watts=None, price_per_hour=None, price_per_kwh=0.3))
     assert (bill.kwh, bill.money) == (None, None)
 
@@ -123,7 +123,7 @@ def test_what_is_not_known_is_not_made_up() -> None:
 @settings(max_examples=20)
 @given(steps=st.integers(1, 10**6), factor=st.integers(2, 8))
 def test_time_follows_arithmetic_and_rate(steps: int, factor: int) -> None:
-    """Without the time to start layers a step is FLOPs by rate, and twice the rate half of it."""
+    """Without launch overhead, the time of a step is FLOPs divided by rate."""
     work = _work("tiny", f"train.max_steps={steps}")
     rates = replace(RATES, layer_seconds=0.0)
     slow = estimate_training(work, rates)
@@ -136,7 +136,7 @@ def test_time_follows_arithmetic_and_rate(steps: int, factor: int) -> None:
 
 
 def test_the_first_limit_ends_the_run() -> None:
-    """Steps or minutes; within the minutes stand steps, validations, checkpoints, the beginning."""
+    """The first limit ends a run; minutes include steps, validations, checkpoints and startup."""
     by_time = estimate_training(_work("multi30k-en-de"), RATES, MEASURED)
     assert by_time.limited_by == "9 minutes"
     assert by_time.steps is not None
@@ -147,7 +147,7 @@ def test_the_first_limit_ends_the_run() -> None:
     assert by_steps.bill.seconds == pytest.approx(10.0 + 30 * 2.0 + 20.5 + 0.5)
     settings = ("train.max_steps=30", "train.save_every=10", "train.average_last=2")
     averaged = estimate_training(_work("multi30k-en-de", *settings), RATES, MEASURED)
-    assert averaged.bill is not None  # what is averaged at the end is validated once more
+    assert averaged.bill is not None  # the final average is validated once more
     assert averaged.bill.seconds == pytest.approx(10.0 + 30 * 2.0 + 2 * 20.5 + 3 * 0.5)
     patience = replace(_work("sst2").recipe, train=TrainConfig(patience=3, schedule="constant"))
     endless = estimate_training(patience.work(), RATES)
@@ -158,7 +158,7 @@ def test_the_first_limit_ends_the_run() -> None:
     ("setting", "passes"), [("activation_checkpointing=true", 4), ("accumulate=4", 4 * 3)]
 )
 def test_a_step_starts_each_layer_once_a_pass(setting: str, passes: int) -> None:
-    """Forward once and backward twice, and forward once more with checkpointing, in each batch."""
+    """A step launches each layer once forward, twice backward, once more with checkpointing."""
     work, usual = _work("tiny", f"train.{setting}"), _work("tiny")
     rates = replace(RATES, training=1e30)
     one, many = (estimate_training(each, rates).step_seconds for each in (usual, work))
@@ -169,7 +169,7 @@ def test_a_step_starts_each_layer_once_a_pass(setting: str, passes: int) -> None
 
 @pytest.mark.parametrize("name", ["base", "llama-small"])
 def test_decoding_waits_for_the_memory(name: str) -> None:
-    """For the bytes that are read where products take no time, else for one after the other."""
+    """The time of decoding is the sum of reading the weights and of computing the products."""
     work = _work(name)
     rates = replace(RATES, decoding=1e30, layer_seconds=0.0)
     found = estimate_texts(work, rates).tokens_per_second
@@ -183,7 +183,7 @@ def test_decoding_waits_for_the_memory(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["small", "llama-small"])
 def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
-    """Those of the encoder are started once for the whole answer."""
+    """A token launches the decoder's layers; the encoder's are launched once per answer."""
     work = _work(name, "decoding.beam_size=1") if name == "small" else _work(name)
     rates = replace(RATES, decoding=1e30, reading=1e30)
     layers = work.config.depth
@@ -207,7 +207,7 @@ def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
     ],
 )
 def test_measuring_times_what_there_is(name: str, overrides: tuple[str, ...]) -> None:
-    """The job's own texts where they are at hand, else rows of its shape; and it is said which."""
+    """The job's own texts are used if available, else rows of its shape; the result says which."""
     work = _work(name, *overrides, "train.device=cpu")
     measured = measure(work, Console(file=StringIO()), least_seconds=0.0)
     assert ("own job" in measured.how) is (name == "numbers")
@@ -220,7 +220,7 @@ def test_measuring_times_what_there_is(name: str, overrides: tuple[str, ...]) ->
 
 
 def test_all_figures_are_plain_data() -> None:
-    """All parts are there; the largest batch fits the memory, and a tenth more does not."""
+    """All parts are reported; the largest batch fits into memory, and one 10% larger does not."""
     work = _work("tinyshakespeare", *TINY_LM)
     rates = replace(RATES, memory=50_000_000)
     found = cost_of("it", work, rates, CostOptions(tokens_per_month=1e6), MEASURED).to_dict()
@@ -241,7 +241,7 @@ def test_all_figures_are_plain_data() -> None:
 
 
 def test_beams_share_what_cross_attention_keeps() -> None:
-    """It is there once for each sentence of a full batch, and the cache once for each beam."""
+    """Cross-attention memory is held once per sentence, the cache once per beam."""
     work = _work("tiny")
     assert isinstance(work.config, EncoderDecoderConfig)
     found = cost_of("it", work, replace(RATES, memory=None)).memory.decoding
@@ -254,7 +254,7 @@ def test_beams_share_what_cross_attention_keeps() -> None:
 
 
 def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
-    """The last token of a prompt is the first step's, so a longer one is counted."""
+    """FLOPs are per token that is read: a prompt's last token is part of the first step."""
     work = _work("tinyshakespeare", *TINY_LM)
     assert isinstance(work.config, DecoderOnlyConfig)
     read = cost_of("it", work, RATES).flops_per_token.prefill
@@ -264,7 +264,7 @@ def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
 
 
 def test_shares_of_training_are_those_of_its_flops() -> None:
-    """Three products with the output matrix for each target, of all that a token takes."""
+    """The output layer's share is three products per target, divided by all FLOPs per token."""
     work = _work("numbers", *TINY, *ONE_LAYER)
     found = cost_of("it", work, RATES).flops_per_token
     each_target = 3 * 2 * work.config.d_model * work.vocab_size
@@ -272,7 +272,7 @@ def test_shares_of_training_are_those_of_its_flops() -> None:
     assert 0 < found.scores < 1
 
 
-# ---------------------------------------------------------------- the sum of many times from some
+# ---------------------------------------------------------------- the robust sum of step times
 
 
 TIMES = st.lists(st.floats(1e-3, 10.0), min_size=1, max_size=40).map(np.array)
@@ -280,7 +280,7 @@ TIMES = st.lists(st.floats(1e-3, 10.0), min_size=1, max_size=40).map(np.array)
 
 @given(TIMES)
 def test_between_the_fastest_and_the_mean(times: np.ndarray) -> None:
-    """It is no less than the fastest and no more than the mean, and scales as the times do."""
+    """The result is between the minimum and the mean, and scales with the times."""
     found = typical(times)
     assert times.min() * (1 - 1e-12) <= found <= times.mean() * (1 + 1e-12)
     assert typical(3 * times) == pytest.approx(3 * found)
@@ -288,10 +288,10 @@ def test_between_the_fastest_and_the_mean(times: np.ndarray) -> None:
 
 @given(st.lists(st.floats(0.8, 1.19), min_size=1, max_size=40).map(np.array))
 def test_the_mean_of_ordinary_steps(times: np.ndarray) -> None:
-    """Steps that are slow as steps are (up to 1.5 times the median) count in full."""
+    """Steps of up to 1.5 times the median count in full."""
     assert typical(times) == pytest.approx(times.mean())
 
 
 def test_a_burst_counts_little() -> None:
-    """One step of forty that took a minute moves it as one of 1.5 medians would."""
+    """A single outlier of any length counts as 1.5 times the median."""
     assert typical(np.array([1.0] * 39 + [60.0])) == pytest.approx((39 + 1.5) / 40)

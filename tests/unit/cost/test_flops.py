@@ -1,4 +1,4 @@
-"""FLOPs of dry runs against torch's own counter on the real passes."""
+"""FLOPs of dry runs, compared with torch's counter on the real passes."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[ModelConfig, Shape]] = {
     "tags": (replace(ENCODER, head=TaggingHead(labels=LABELS)), TEXTS),
     "padded-fused": (replace(ENCODER, head=TaggingHead(labels=LABELS)), Shape(rows=1, length=2100)),
 }
-CAUSAL: list[AttentionPattern] = [  # the last two have no scores
+CAUSAL: list[AttentionPattern] = [  # the last two compute no scores
     SlidingWindow(size=40),
     SlidingWindow(size=2000),
     Longformer(window=30, global_positions=(0, 7), causal=True),
@@ -70,7 +70,7 @@ TWO_SIDED: list[AttentionPattern] = [
 
 
 def near(flops: int, counted: int) -> bool:
-    """Within one in a thousand."""
+    """Whether two counts agree within 0.1%."""
     return abs(flops - counted) < 1e-3 * counted
 
 
@@ -86,7 +86,7 @@ AGAIN = ("paper", "fused", "blocks-dropout", "packed")
     ("name", "checkpointing"), [(name, False) for name in CASES] + [(name, True) for name in AGAIN]
 )
 def test_a_training_step_is_what_torch_counts(name: str, *, checkpointing: bool) -> None:
-    """Forward and backward pass of every variant, with and without activation checkpointing."""
+    """Forward and backward FLOPs of every variant are exact, also with activation checkpointing."""
     config, shape = CASES[name]
     expected = counted_training(config, shape, checkpointing=checkpointing)
     assert near(step_flops(config, shape, checkpointing=checkpointing), expected)
@@ -97,7 +97,7 @@ def test_a_training_step_is_what_torch_counts(name: str, *, checkpointing: bool)
 def test_a_pattern_costs_what_torch_counts(
     pattern: AttentionPattern, length: int, *, checkpointing: bool
 ) -> None:
-    """Texts that are cut into blocks and segments."""
+    """Texts that are cut into blocks and segments are counted as torch does."""
     shape = Shape(rows=1, length=length)
     config: ModelConfig = replace(ENCODER, patterns=(pattern,), head=TaggingHead(labels=LABELS))
     if pattern.is_causal:
@@ -108,7 +108,7 @@ def test_a_pattern_costs_what_torch_counts(
 
 @pytest.mark.parametrize("length", [40, 700])
 def test_reading_and_steps_are_what_torch_counts_of_translating(length: int) -> None:
-    """The encoder and the keys of its output once, then each token with those before it."""
+    """The encoder and its keys are counted once, then each token with those before it."""
     config = replace(PAIRS, num_kv_heads=2)
     model = make(config).eval()
     assert isinstance(model, EncoderDecoder)
@@ -128,7 +128,7 @@ def test_reading_and_steps_are_what_torch_counts_of_translating(length: int) -> 
 def test_reading_and_steps_are_what_torch_counts_of_generating(
     pattern: AttentionPattern | None, length: int
 ) -> None:
-    """A prompt but for its last token, and then a token with the cache of each pattern."""
+    """The prompt is counted without its last token, then each token with the pattern's cache."""
     config = replace(DECODER, patterns=() if pattern is None else (pattern,))
     model = make(config).eval()
     assert isinstance(model, DecoderOnly)
@@ -143,7 +143,7 @@ def test_reading_and_steps_are_what_torch_counts_of_generating(
 
 
 def test_a_step_is_six_times_the_matrices_and_the_scores() -> None:
-    """`6 N` for each token (Kaplan et al., 2020), `N` the weights in products, plus the scores."""
+    """A step takes `6 N` per token (Kaplan et al., 2020; `N` weights in products) plus scores."""
     config = replace(DECODER, bias=False, norm="rms", num_layers=3)
     step = step_of(config, TEXTS)
     norms = 2 * 3 * config.d_model
@@ -156,7 +156,7 @@ def test_a_step_is_six_times_the_matrices_and_the_scores() -> None:
 
 @pytest.mark.parametrize("name", ["paper", "targets", "capped", "masked", "tags"])
 def test_the_output_is_three_products_for_each_target(name: str) -> None:
-    """With its matrix, for the hidden states, and for the matrix; of one chunk and of several."""
+    """The output layer takes three products per target, in one chunk or in several."""
     config, shape = CASES[name]
     targets = shape.rows * shape.length if shape.targets is None else shape.targets
     columns = {"masked": config.d_model + V, "tags": len(LABELS)}.get(name, V)

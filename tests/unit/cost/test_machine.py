@@ -1,4 +1,4 @@
-"""What computes: this machine as measured and as the system says, and the table of devices."""
+"""The machine as measured and as the system reports it, and the table of devices."""
 
 import os
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ LIMITS = st.integers(1, 2 * INSTALLED).map(str) | st.just("max")
 
 
 def write(system: Path, files: Mapping[str, str]) -> Path:
-    """Write what a system says, and that there is a kibibyte of swap."""
+    """Write the files of a system that has one kibibyte of swap."""
     for name, text in {"proc/meminfo": "MemTotal: 9 kB\nSwapTotal: 1 kB", **files}.items():
         path = system / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,27 +48,27 @@ def write(system: Path, files: Mapping[str, str]) -> Path:
 def test_the_smallest_limit_on_the_way_up_counts(
     version: tuple[str, str, str], limits: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A group's own, that of any group around it, the root's; or what is installed; with swap."""
+    """The smallest of the cgroup's and its ancestors' limits and installed memory, plus swap."""
     prefix, root, name = version
     folders = ["", "/user.slice", "/user.slice/some", "/user.slice/some/scope 1"][: len(limits)]
     files = {f"{root}{folder}/{name}": text for folder, text in zip(folders, limits, strict=True)}
     files["proc/self/cgroup"] = f"{prefix}{folders[-1] or '/'}"
-    files[f"{root}/user.slice/beside/{name}"] = "0"  # the process is not in it
-    files[f"sys/fs/{name}"] = "0"  # nor is this a group
+    files[f"{root}/user.slice/beside/{name}"] = "0"  # a sibling of the process's group
+    files[f"sys/fs/{name}"] = "0"  # not a group
     system = write(tmp_path_factory.mktemp("system"), files)
     numbers = [int(text) for text in limits if text != "max"]
     assert memory_limit(CPU, system) == min([INSTALLED, *numbers]) + SWAP
 
 
 def test_a_container_sees_its_group_as_the_root(tmp_path: Path) -> None:
-    """Its path is that of the world outside, of which there is no folder."""
+    """In a container the root's limit applies: the path of the cgroup is the host's."""
     files = {"proc/self/cgroup": "4:memory:/docker/1f", "sys/fs/cgroup/memory/x": ""}
     files["sys/fs/cgroup/memory/memory.limit_in_bytes"] = "4096"
     assert memory_limit(CPU, write(tmp_path, files)) == 4096 + SWAP
 
 
 class Products(TorchDispatchMode):
-    """Remembers which products go to oneDNN."""
+    """Record which products go to oneDNN."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -81,15 +81,15 @@ class Products(TorchDispatchMode):
         args: Any = (),  # noqa: ANN401
         kwargs: Any = None,  # noqa: ANN401
     ) -> object:
-        """Look at a product of two large matrices."""
+        """Record the product if both matrices are large."""
         if func is torch.ops.aten.mm.default and len(args[0]) == SIDE:
             self.to_onednn.add((args[0].dtype, uses_onednn(args[0].dtype)))
         return func(*args, **(kwargs or {}))
 
 
 def test_this_machine_is_measured() -> None:
-    """Products as training and as decoding multiply, and a layer; no random number is drawn."""
-    onednn_setting()  # asks once with a product of its own
+    """Products and a layer are measured as training and decoding run them, without random draws."""
+    onednn_setting()  # makes a product of its own on the first call
     before = torch.get_rng_state()
     table = device_table()
     with Products() as products:
@@ -100,7 +100,7 @@ def test_this_machine_is_measured() -> None:
 
 
 def test_one_thread_is_no_threads() -> None:
-    """This machine is told with as many threads as PyTorch uses, also in words."""
+    """The device is named with the number of PyTorch's threads, in the singular for one."""
     before = torch.get_num_threads()
     try:
         for threads, said in ((1, "1 thread)"), (2, "2 threads)")):
@@ -121,12 +121,12 @@ def _own(folder: Path, text: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def _no_own_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody's own file has a say in these tests."""
+    """Isolate the tests from the user's own table."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 def test_every_shipped_figure_has_a_source_and_a_date() -> None:
-    """Who says so, and when, and of a price in which currency; what nobody says is "assumed"."""
+    """Each figure has a source, a date and, for prices, a currency; otherwise it is "assumed"."""
     table = device_table()
     assert 10 <= len(table.devices) <= 20
     sections: list[Device | Assumptions] = [*table.devices.values(), table.cpu, table.gpu]
@@ -142,14 +142,14 @@ def test_every_shipped_figure_has_a_source_and_a_date() -> None:
 
 
 def test_a_device_without_bfloat16_computes_in_float32() -> None:
-    """`auto` is what the device has."""
+    """`auto` is the best precision that the device supports."""
     table = device_table()
     assert rates_of(device_named("t4", table), table, "auto").precision == "fp32"
     assert rates_of(device_named("a100-40gb", table), table, "auto").precision == "bf16"
 
 
 def test_an_own_file_adds_and_replaces(tmp_path: Path) -> None:
-    """A number is short for a figure; a replaced figure loses the source of the old one."""
+    """A plain number is a valid figure; a replaced figure loses the source of the old one."""
     own = _own(
         tmp_path,
         """
@@ -176,7 +176,7 @@ def test_an_own_file_adds_and_replaces(tmp_path: Path) -> None:
 
 
 def test_the_default_place_is_read_when_there_is_a_file(tmp_path: Path) -> None:
-    """In the XDG folder of configuration; without it the shipped table stands."""
+    """The user's table is read from the XDG config folder, if it exists."""
     assert "mine" not in device_table().devices
     path = default_devices_file()
     assert path.is_relative_to(tmp_path)
@@ -208,14 +208,14 @@ def test_the_default_place_is_read_when_there_is_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
-    """File, line, key and the nearest name."""
+    """Errors name the file, the line, the key and the nearest valid name."""
     with pytest.raises(InputError, match=r"devices\.toml") as error:
         device_table(_own(tmp_path, text))
     assert said in str(error.value)
 
 
 def test_a_machine_is_known_by_what_it_reports(tmp_path: Path) -> None:
-    """An own entry goes before the shipped one, and a letter's case says nothing."""
+    """Device names are matched regardless of case; the user's entries go first."""
     table = device_table()
     assert table.known_as("NVIDIA L4") is table.devices["l4"]
     assert table.known_as("an abacus") is None
@@ -248,7 +248,7 @@ REPORTED = {
 
 
 def test_every_shipped_device_is_known_by_its_own_name() -> None:
-    """As drivers and systems write it, those before NVIDIA put its name in front too."""
+    """Names are matched as drivers and systems report them, also without the NVIDIA prefix."""
     table = device_table()
     assert {name: table.known_as(reported) for name, reported in REPORTED.items()} == table.devices
 
@@ -267,7 +267,7 @@ def test_every_shipped_device_is_known_by_its_own_name() -> None:
     ],
 )
 def test_a_variant_of_a_device_is_another_device(reported: str) -> None:
-    """It has other rates, another power and another price, so none of the table's are taken."""
+    """A variant has other rates, power and price, so no figures of the base device are used."""
     assert device_table().known_as(reported) is None
 
 
@@ -283,9 +283,9 @@ def test_a_variant_of_a_device_is_another_device(reported: str) -> None:
 def test_the_owner_says_what_an_hour_costs(
     tmp_path: Path, here: str, rent: float | None, kwh: float | None, currency: str | None
 ) -> None:
-    """His price goes before the table's, nothing included; with electricity alone there is none.
+    """The user's price replaces the table's; with electricity alone there is no rent.
 
-    And it is in his currency. So does what he says of the power.
+    It is in the user's currency. A power that the user gives replaces the table's too.
     """
     price = 'price_per_hour = {value = 2, currency = "USD"}'
     this = f'name = "", kind = "cpu", fp32_tflops = 1, bandwidth_gb = 1, {price}'

@@ -1,4 +1,4 @@
-"""Memory from a config against what torch holds while the real step runs."""
+"""Memory predicted from a config, compared with torch's allocations during a real step."""
 
 from dataclasses import replace
 from typing import Any
@@ -63,14 +63,14 @@ CASES: dict[str, tuple[ModelConfig, Shape]] = {
 
 
 def training_memory(config: ModelConfig, shape: Shape, **options: Any) -> TrainingMemory:  # noqa: ANN401
-    """Return the memory of a training step that is run dry."""
+    """Return the memory of a dry training step."""
     return step_of(config, shape, **options).memory
 
 
 def measured_step(
     config: ModelConfig, shape: Shape, *, precision: Precision, checkpointing: bool
 ) -> int:
-    """Return the peak of a real step, with what stands there before it."""
+    """Return the peak of a real step, including what is allocated before it."""
     model = make(config, checkpointing=checkpointing)
     optimizer = make_optimizer(model, TrainConfig(max_steps=1))
 
@@ -82,7 +82,7 @@ def measured_step(
         optimizer.step()
         optimizer.zero_grad()
 
-    step()  # after which the moments are there
+    step()  # creates the moments
     return held(model, optimizer) + measured_peak(step)
 
 
@@ -93,7 +93,7 @@ def measured_step(
     + [(name, "bf16") for name in ("pairs", "linear", "rwkv")],
 )
 def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:
-    """Within a twentieth of torch's own count of allocations, for every variant and pattern."""
+    """The prediction is within 5% of torch's allocations, for every variant and pattern."""
     config, shape = CASES[name]
     precision: Precision = "bf16" if mode == "bf16" else "fp32"
     checkpointing = mode == "checkpointing"
@@ -121,7 +121,7 @@ def test_decoding_takes_what_is_measured(
     beam_size: int,
     precision: Precision,
 ) -> None:
-    """Within a tenth of what a real beam search holds at its peak."""
+    """The prediction is within 10% of the peak of a real beam search."""
     model: Any = make(config).eval()
     decoder: Any = freeze(model, precision)
     src_BS = torch.randint(4, V, (shape.rows, shape.src_length))
@@ -131,7 +131,7 @@ def test_decoding_takes_what_is_measured(
     def decode(most: int) -> None:
         limits = Limits(
             bos_id=2,
-            eos_id=-1,  # no token ends a text, so all become as long as they may
+            eos_id=-1,  # never written, so all texts reach the maximum length
             max_B=torch.full((shape.rows,), most),
             first_B=src_BS[:, -1].clone() if reads_prompt else None,
         )
@@ -148,7 +148,7 @@ def test_decoding_takes_what_is_measured(
 
 
 def test_nothing_is_made() -> None:
-    """Half a gigabyte of weights and their step are run dry with a hundredth of it."""
+    """A dry run allocates a hundredth of the half gigabyte that the weights would take."""
     config = replace(decoder_preset("gpt2-small"), vocab_size=50_257, num_layers=1)
     found: list[TrainingMemory] = []
     taken = measured_peak(lambda: found.append(training_memory(config, TEXTS)))
@@ -156,7 +156,7 @@ def test_nothing_is_made() -> None:
 
 
 def test_a_dry_run_draws_nothing() -> None:
-    """The random numbers of a run that is predicted first are those of one that is not."""
+    """A dry run does not advance the random number generators."""
     before = torch.random.get_rng_state()
     training_memory(replace(DECODER, attention_dropout=0.1, layer_drop=0.2), TEXTS)
     decoding_memory(PAIRS, replace(SENTENCES, rows=2), beam_size=2)
@@ -164,7 +164,7 @@ def test_a_dry_run_draws_nothing() -> None:
 
 
 def test_the_parts_of_a_step() -> None:
-    """Weights and gradients in float32, two moments for each, and activations, smaller in bf16."""
+    """Weights, gradients and two moments are fp32; activations are smaller in bf16."""
     parameters = sum(count_parameters(PAIRS).values())
     fp32, bf16 = (training_memory(PAIRS, SENTENCES, precision=each) for each in ("fp32", "bf16"))
     for found in (fp32, bf16):
@@ -175,13 +175,13 @@ def test_the_parts_of_a_step() -> None:
 
 
 def test_gradients_are_there_while_a_second_batch_is_learnt_from() -> None:
-    """A step of several batches takes the gradients' memory more than one of a single batch."""
+    """With several batches per step, the gradients stay allocated during the later ones."""
     one, many = (training_memory(PAIRS, SENTENCES, accumulate=n) for n in (1, 5))
     assert many.total - one.total == pytest.approx(one.gradients, rel=0.1)
 
 
 def test_checkpointing_keeps_less_the_deeper_the_model() -> None:
-    """Of a layer only its input is kept, so two layers more cost two inputs."""
+    """Checkpointing keeps only the input of a layer: two more layers cost two more inputs."""
     shape = Shape(rows=2, length=200)
     kept = [
         training_memory(
@@ -195,7 +195,7 @@ def test_checkpointing_keeps_less_the_deeper_the_model() -> None:
 
 
 def test_the_fused_loss_spares_the_logits() -> None:
-    """Those of the whole batch would be kept for the backward pass, and be most of what is."""
+    """The fused loss avoids the logits of the whole batch, which would dominate the memory."""
     size = 20 * V
     config = replace(PAIRS, src_vocab_size=size, tgt_vocab_size=size)
     logits = 4 * SENTENCES.rows * SENTENCES.length * size

@@ -1,4 +1,4 @@
-"""The work of a recipe: of each task, shipped or from outside, with sentences as asked for."""
+"""The work of a recipe: each task, shipped or external, and the requested sentence length."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ ROOM = [
 
 @pytest.mark.parametrize(("name", "key"), ROOM)
 def test_a_sentence_is_as_long_as_asked_for_or_refused(name: str, key: str) -> None:
-    """In every task: up to the recipe's own limit, never silently shorter."""
+    """Every task uses the requested length, or refuses one beyond the recipe's limit."""
     recipe = find_recipe(name, [f"{key}=50"])
     for length in (1, 49, 50):
         assert recipe.work(length).length == length
@@ -33,7 +33,7 @@ def test_a_sentence_is_as_long_as_asked_for_or_refused(name: str, key: str) -> N
 
 @pytest.mark.parametrize(("name", "key"), ROOM)
 def test_a_length_that_nobody_asked_for_fits(name: str, key: str) -> None:
-    """Thirty tokens, or all that the recipe has room for."""
+    """The default length is thirty tokens, or the recipe's limit if that is smaller."""
     assert find_recipe(name).work().length == LENGTH
     assert find_recipe(name, [f"{key}=16"]).work().length == 16
 
@@ -46,7 +46,7 @@ def test_a_length_that_nobody_asked_for_fits(name: str, key: str) -> None:
     ],
 )
 def test_options_that_nobody_set_are_those_of_the_task(name: str, unset: dict[str, Any]) -> None:
-    """As a recipe has them that is built in Python, or that takes over a folder's."""
+    """Recipes that are built in Python or inherit from a folder use the task's defaults."""
     recipe = find_recipe(name)
     work = replace(recipe, **unset).work()
     assert (work.answer, work.beam_size) == (recipe.work().answer, recipe.work().beam_size)

@@ -1,4 +1,4 @@
-"""A scaling law: what a fit finds again, how sure it says to be, what a budget is best spent on."""
+"""Scaling laws: the fit, its confidence intervals, and the best use of a budget."""
 
 import sys
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ LARGER = (602_000, 4_608_000)
 
 
 def measured(law: ScalingLaw, *, noise: float = 0.0, seed: int = 0) -> list[Point]:
-    """A grid of runs whose losses are the law's, times exp of a normal noise."""
+    """Return a grid of runs whose losses are the law's times exp of normal noise."""
     rng = np.random.default_rng(seed)
     return [
         Point(
@@ -55,7 +55,7 @@ def measured(law: ScalingLaw, *, noise: float = 0.0, seed: int = 0) -> list[Poin
 def test_a_law_without_noise_is_found_again(
     floor: float, alpha: float, beta: float, of_size: float, of_tokens: float
 ) -> None:
-    """From losses that are a law's, the fit finds that law, wherever the starts lie."""
+    """The fit recovers the law from losses without noise."""
     law = ScalingLaw(
         floor=floor,
         size_factor=of_size * 1e5**alpha,
@@ -71,7 +71,7 @@ def test_a_law_without_noise_is_found_again(
 
 
 def test_intervals_hold_the_truth() -> None:
-    """Of six sweeps with noise, nearly all intervals of 95 % hold what they are about."""
+    """In six sweeps with noise, nearly all 95% intervals contain the true value."""
     held = dict.fromkeys(("size_exponent", "token_exponent", "larger"), 0)
     for seed in range(6):
         fit = fit_law(measured(LAW, noise=0.003, seed=seed), samples=60)
@@ -84,14 +84,14 @@ def test_intervals_hold_the_truth() -> None:
 
 
 def off_the_law(fit: LawFit, points: Sequence[Point]) -> np.ndarray:
-    """Return the log residual of each run."""
+    """Return the log residuals of the runs."""
     return np.array([np.log(fit.law.loss(p.parameters, p.tokens) / p.loss) for p in points])
 
 
 def test_noise_has_no_side() -> None:
-    """Beside a run that went wrong, which lies off on its own side, noise is centred all the same.
+    """Noise is centred even if one run is an outlier.
 
-    Drawn off its middle it would move each resampled law, and each prediction, to that side.
+    Otherwise all resampled laws and predictions would be shifted in the outlier's direction.
     """
     points = measured(LAW, noise=0.001, seed=1)
     points[5] = replace(points[5], loss=1.1 * points[5].loss)
@@ -100,7 +100,7 @@ def test_noise_has_no_side() -> None:
 
 
 def test_noise_is_that_of_the_runs_and_of_what_was_fitted() -> None:
-    """One more run misses the law by more than those it was fitted to: by sqrt(n / (n - 5))."""
+    """The noise of a new run exceeds that of the fitted runs by sqrt(n / (n - 5))."""
     points = measured(LAW, noise=0.003)
     fit = fit_law(points, samples=400)
     spread = np.sqrt(len(points) / (len(points) - 5))
@@ -108,7 +108,7 @@ def test_noise_is_that_of_the_runs_and_of_what_was_fitted() -> None:
 
 
 def test_one_wrong_run_moves_little() -> None:
-    """A run that went wrong, 10 % above the law, moves the prediction by less than 1 %."""
+    """A failed run 10% above the law changes the prediction by less than 1%."""
     points = measured(LAW, noise=0.001, seed=1)
     points[5] = replace(points[5], loss=1.1 * points[5].loss)
     found = fit_law(points, samples=2)
@@ -117,7 +117,7 @@ def test_one_wrong_run_moves_little() -> None:
 
 
 def test_the_runs_and_the_seed_decide_all() -> None:
-    """In another order they give the same law and samples; another seed gives other samples."""
+    """The order of the runs changes nothing; another seed changes only the samples."""
     points = measured(LAW, noise=0.003, seed=2)
     order = np.random.default_rng(0).permutation(len(points))
     one, again = fit_law(points, samples=20), fit_law([points[i] for i in order], samples=20)
@@ -130,7 +130,7 @@ def test_the_runs_and_the_seed_decide_all() -> None:
 
 
 def test_too_few_runs_are_refused() -> None:
-    """Five numbers need six runs, and three sizes and lengths; the message says what to give."""
+    """Five parameters need six runs of three sizes and lengths; the error says what to add."""
     points = measured(LAW)
     with pytest.raises(InputError, match=r"5 runs of 2 sizes and 3 lengths .* at least 6 runs"):
         fit_law(points[:5])
@@ -143,14 +143,14 @@ def test_too_few_runs_are_refused() -> None:
 
 
 def test_a_loss_without_a_logarithm_is_refused() -> None:
-    """A loss of zero, or one that is no number, is an error and not a fit."""
+    """A loss that is zero or not finite is refused."""
     for loss in (0.0, -1.0, float("nan")):
         with pytest.raises(InputError, match="not above 0"):
             fit_law([replace(point, loss=loss) for point in measured(LAW)])
 
 
 def test_without_scipy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An optional library that is missing is the user's to install, not a traceback."""
+    """A missing optional library is reported with the command that installs it."""
     for name in [each for each in sys.modules if each.startswith("dragoman.cost.scaling")]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("scipy", "scipy.optimize"):
@@ -175,7 +175,7 @@ LAWS = st.builds(
 
 @given(law=LAWS, budget=st.floats(1e12, 1e22))
 def test_where_a_token_costs_6n_the_papers_formula_holds(law: ScalingLaw, budget: float) -> None:
-    """Equation 4 of Hoffmann et al. 2022: N = G (C / 6)^a and D = (C / 6)^b / G."""
+    """The optimum is equation 4 of Hoffmann et al. 2022: N = G (C / 6)^a and D = (C / 6)^b / G."""
     alpha, beta = law.size_exponent, law.token_exponent
     g = (alpha * law.size_factor / (beta * law.token_factor)) ** (1 / (alpha + beta))
     size, tokens = optimal(law, budget, SIX)
@@ -191,7 +191,7 @@ def test_where_a_token_costs_6n_the_papers_formula_holds(law: ScalingLaw, budget
 def test_no_other_size_is_better(
     law: ScalingLaw, budget: float, fixed: float, slope: float
 ) -> None:
-    """Of a fine grid of sizes, each with all the tokens that the budget buys it, none is better."""
+    """No size of a fine grid, with all the tokens that the budget allows, is better."""
     cost = TokenCost(fixed=fixed, per_parameter=slope)
     found = optimal(law, budget, cost)
     sizes = np.geomspace(1.0, 1e14, 5000)
@@ -200,7 +200,7 @@ def test_no_other_size_is_better(
 
 
 def test_costs_on_a_line_are_read_off() -> None:
-    """Costs that lie on a line give that line; a part that would be negative is zero."""
+    """Linear costs are recovered; a part that would be negative is zero."""
     sizes = [1e4, 1e5, 1e6]
     line = TokenCost.of(sizes, [3e4 + 7 * size for size in sizes])
     assert line.fixed == pytest.approx(3e4)
@@ -214,7 +214,7 @@ def test_costs_on_a_line_are_read_off() -> None:
 
 
 def test_a_law_that_never_ends_has_no_best_size() -> None:
-    """Where larger models do not help, or cost nothing more, there is no best one; it is said."""
+    """If larger models do not help or cost no more, there is no best size; the error says so."""
     useless = ScalingLaw(
         floor=1.0, size_factor=1.0, size_exponent=-0.1, token_factor=1.0, token_exponent=0.5
     )
@@ -226,7 +226,7 @@ def test_a_law_that_never_ends_has_no_best_size() -> None:
 
 
 def test_a_plan_lies_in_its_intervals() -> None:
-    """Size, tokens and loss of a plan are those of the law, inside of what the samples say."""
+    """Size, tokens and loss of a plan follow the law and are within their intervals."""
     fit = fit_law(measured(LAW, noise=0.002, seed=5), samples=100)
     plan = best_use(fit, 1e13, SIX)
     for part in (plan.parameters, plan.tokens, plan.loss):

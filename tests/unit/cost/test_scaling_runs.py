@@ -1,4 +1,4 @@
-"""From run folders to a report: what counts as a point, and which runs may stand together."""
+"""Reports from run folders: what counts as a point, and which runs may be combined."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from dragoman.plain import to_plain
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.train.config import TrainConfig
 
-TOKENS = 4096  # of a step
+TOKENS = 4096  # per step
 RECIPE = GenerateRecipe(
     data=TextFiles(train=("a.txt",), root="/somewhere"), train=TrainConfig(max_steps=300)
 )
@@ -37,7 +37,7 @@ def model_of(width: int) -> DecoderOnlyConfig:
 
 
 def write_run(folder: Path, width: int, steps: int, recipe: GenerateRecipe = RECIPE) -> Path:
-    """What a run leaves behind that measured exactly the law, and on its way a better loss."""
+    """Write a run folder whose final loss is exactly the law's, with a better loss before it."""
     config = model_of(width)
     size = sum(count_parameters(config).values())
     loss = float(LAW.loss(size, steps * TOKENS))
@@ -73,7 +73,7 @@ def sweep(tmp_path: Path) -> Path:
 
 
 def test_a_run_is_its_end(sweep: Path) -> None:
-    """All weights, the tokens up to the last step, and the last loss, though not the best."""
+    """A run is all its weights, the tokens up to its last step, and its last loss, not its best."""
     (run,) = read_runs([sweep / "d32-200"])
     size = sum(count_parameters(model_of(32)).values())
     assert run.point.parameters == size
@@ -83,7 +83,7 @@ def test_a_run_is_its_end(sweep: Path) -> None:
 
 
 def test_operations_are_those_that_cost_counts(sweep: Path) -> None:
-    """A run's FLOPs per token are those of its batch over the tokens in it."""
+    """A run's FLOPs per token are those of its batch, divided by the tokens in it."""
     (run,) = read_runs([sweep / "d64-100"])
     work = replace(RECIPE, model=model_of(64)).work()
     flops = step_of(work, "fp32").flops
@@ -91,14 +91,14 @@ def test_operations_are_those_that_cost_counts(sweep: Path) -> None:
 
 
 def test_a_folder_stands_for_the_runs_in_it(sweep: Path) -> None:
-    """A folder of runs is all of them, and one that is also named itself counts once."""
+    """A folder stands for all runs in it; a run that is also named itself counts once."""
     assert len(find_runs([sweep])) == 9
     assert find_runs([sweep / "d16-100", sweep])[0] == sweep / "d16-100"
     assert len(find_runs([sweep / "d16-100", sweep])) == 9
 
 
 def test_a_report_answers(sweep: Path) -> None:
-    """The law is found, a run that is to be predicted is not fitted, and JSON holds all of it."""
+    """The law is recovered, runs to predict are excluded from the fit, and JSON has all results."""
     larger = write_run(sweep / "d128-800", 128, 800)
     report = report_scaling([sweep], CostOptions(fit=True, predict=(larger,)), refits=20)
     assert len(report.runs) == 9
@@ -115,7 +115,7 @@ def test_a_report_answers(sweep: Path) -> None:
 
 
 def test_the_report_checks_its_own_form(sweep: Path) -> None:
-    """The largest run is predicted by the others; one that lies on another law is told outside."""
+    """The largest run is predicted by the others; a run off the law is reported as outside."""
     fine = report_scaling([sweep], refits=50).check
     assert fine is not None
     assert fine.run.name == str(sweep / "d64-400")
@@ -129,13 +129,13 @@ def test_the_report_checks_its_own_form(sweep: Path) -> None:
 
 
 def test_a_budget_has_one_answer(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """On the command line, in JSON."""
+    """A budget is answered on the command line and in JSON."""
     cost(arguments=[str(sweep)], fit=True, minutes=5.0, as_json=True)
     assert len(json.loads(capsys.readouterr().out)["budgets"]) == 1
 
 
 def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
-    """The law, the check and the budgets; a PNG is drawn."""
+    """The law, the check and the budgets are printed, and a PNG is drawn."""
     larger, png = write_run(tmp_path / "larger", 128, 800), tmp_path / "law.png"
     report = report_scaling([sweep], CostOptions(fit=True, predict=(larger,)), refits=20)
     rows, *sentences = show_scaling(report)
@@ -149,13 +149,13 @@ def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
 
 
 def spending(sweep: Path, **budget: Any) -> Spending:  # noqa: ANN401 (an option of cost)
-    """Return how a budget is spent best."""
+    """Return the best use of a budget."""
     asked = CostOptions(fit=True, **budget)
     return report_scaling([sweep], asked, refits=2).spendings[0]
 
 
 def test_budgets_are_spent(sweep: Path) -> None:
-    """Operations, minutes or money: the plan takes what was given, and money is time at a price."""
+    """A plan uses the whole budget of FLOPs, minutes or money; money is time at a price."""
     by_work = spending(sweep, flops=1e13)
     assert by_work.flops == pytest.approx(1e13)
     by_time = spending(sweep, minutes=90)
@@ -165,7 +165,7 @@ def test_budgets_are_spent(sweep: Path) -> None:
 
 
 def test_unfinished_runs_are_refused(sweep: Path) -> None:
-    """A run without its end, a validation or its tokens is named, and what to do."""
+    """A run without an end, a validation or token counts is refused by name, with what to do."""
     run = sweep / "d32-200"
     metrics = run / "training" / "metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -200,7 +200,7 @@ def test_unfinished_runs_are_refused(sweep: Path) -> None:
     ],
 )
 def test_runs_predict_the_same(tmp_path: Path, other: GenerateRecipe, key: str | None) -> None:
-    """Of other texts, pieces or windows the key is named; where the texts lie does not matter."""
+    """Runs with other texts, tokenizers or windows are refused by key; the data root may differ."""
     folders = [write_run(tmp_path / "one", 16, 100), write_run(tmp_path / "two", 16, 100, other)]
     if key is None:
         assert len(read_runs(folders)) == 2

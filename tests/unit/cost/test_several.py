@@ -1,4 +1,4 @@
-"""What training on several devices takes: the ring's arithmetic, and what shows of it."""
+"""Training on several devices: the cost of communication, and how it is reported."""
 
 from dataclasses import replace
 from functools import cache
@@ -17,19 +17,19 @@ from dragoman.train.recipe import Work
 
 @cache
 def work_with(*overrides: str) -> Work:
-    """A recipe of the preset tiny."""
+    """Return the work of a recipe with the preset tiny."""
     return find_recipe("tiny", overrides).work()
 
 
 @cache
 def rates() -> Rates:
-    """Those of a GPU."""
+    """Return the rates of a GPU."""
     table = device_table()
     return rates_of(device_named("h100", table), table, "auto")
 
 
 def several(work: Work, devices: int, link: float, rates: Rates) -> SeveralEstimate:
-    """Estimate a step."""
+    """Estimate a training step."""
     return estimate_several(work, rates, estimate_training(work, rates), devices, link)
 
 
@@ -44,10 +44,10 @@ BYTES = 4 * sum(count_parameters(work_with().config).values())
     accumulate=st.sampled_from([1, 3]),
 )
 def test_a_ring(devices: int, link: float, shard: str, accumulate: int) -> None:
-    """All but the own part is sent: of the sum and of the result, once in a step of whole models.
+    """A ring sends all but a device's own part: of the sum and of the result, once in each step.
 
     Shards gather the weights twice for each batch, sum its gradients, and hold a part of the model.
-    One device sends none.
+    A single device sends nothing.
     """
     work = work_with(f"train.shard={shard}", f"train.accumulate={accumulate}")
     found = several(work, devices, link, rates())
@@ -65,7 +65,7 @@ def test_a_ring(devices: int, link: float, shard: str, accumulate: int) -> None:
 
 
 def test_shards_where_the_whole_is_too_large() -> None:
-    """As training itself chooses: above half of the memory; one device has no others to share."""
+    """Shards are chosen as in training: above half of the memory, and with several devices."""
     work = work_with()
     tight = replace(rates(), memory=8 * BYTES - 1)
     assert several(work, 2, 1e15, tight).sharded
