@@ -1,4 +1,4 @@
-"""`dragoman data`: what its verbs say and write."""
+"""`dragoman data`: messages and output files."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ PAIRS = [f"Source number {n} is here.\tZiel Nummer {n} ist hier." for n in range
 
 
 def test_corpora_are_merged_and_counted(run: Run, tmp_path: Path) -> None:
-    """In the layout of the first; what was there before is told."""
+    """The output has the layout of the first corpus; pairs it has already are reported."""
     file = write(tmp_path / "a.tsv", ["src\tid\ttgt", *(p.replace("\t", "\tx\t") for p in PAIRS)])
     other = write(tmp_path / "b.tsv", [*PAIRS[:1], "Another one.\tNoch eine."])
     weights = ("--weight", "1", "--weight", "2")
@@ -37,7 +37,7 @@ def test_corpora_are_merged_and_counted(run: Run, tmp_path: Path) -> None:
 
 
 def test_corpora_of_other_keys_are_merged(run: Run, tmp_path: Path) -> None:
-    """Each is read by its own, and written by those of the first; what is missing is told."""
+    """Each corpus is read by its own keys and written with those of the first."""
     first = write(tmp_path / "a.jsonl", ['{"src": "a house", "tgt": "ein Haus", "id": 1}'])
     second = write(tmp_path / "b.jsonl", ['{"tgt": "a cat", "src": {"de": "eine Katze"}}'])
     third = write(tmp_path / "c.tsv", ["de\ten", "ein Hund\ta dog"])
@@ -52,14 +52,14 @@ def test_corpora_of_other_keys_are_merged(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_an_example_shows_is_escaped_once(run: Run, tmp_path: Path) -> None:
-    """A terminal obeys no control character of a corpus."""
+    """Control characters of a corpus are escaped exactly once in examples."""
     file = write(tmp_path / "a.tsv", ["x\x0by\tx\x0by"])
     done = run("data", "check", "--tsv", file)
     assert r"'x\x0by' with 'x\x0by'" in done.out
 
 
 def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
-    """It stays one; a message of two pairs goes with the bad one, which is told; so is a page."""
+    """A cleaned catalogue stays one; a message with a bad pair is removed whole and reported."""
     text = 'msgid "%d old cat"\nmsgid_plural "cats"\nmsgstr[0] "%d alte Katze"\nmsgstr[1] "cats"\n'
     po, page = tmp_path / "a.po", tmp_path / "a.html"
     po.write_text(f'{text}\nmsgid "One house"\nmsgstr "Ein Haus"\n')
@@ -80,7 +80,7 @@ def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
 
 
 def test_units_that_are_no_pairs_are_told(run: Run, tmp_path: Path) -> None:
-    """Once, by each verb; where none is a pair, the languages that there are."""
+    """Each verb reports unusable units once; if none is usable, the error lists the languages."""
     path, text = tmp_path / "a.po", 'msgid "One house"\nmsgstr "Ein Haus"\n\nmsgid "b"\nmsgstr ""\n'
     path.write_text(f"\ufeff{text}", "utf-8")
     for verb in ("check", "stats", "clean"):
@@ -98,7 +98,7 @@ def test_units_that_are_no_pairs_are_told(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_a_piece_has_in_two_sets_is_told(run: Run, tmp_path: Path) -> None:
-    """A message of two pairs is in none; if nothing is left, that is a failure."""
+    """A message whose pairs are in two sets is left out; nothing left to write is a failure."""
     forms = 'msgid "%d {n}"\nmsgid_plural "{n}s"\nmsgstr[0] "%d {n}e"\nmsgstr[1] "{n}en"\n'
     po = write(tmp_path / "a.po", [forms.format(n=n) for n in ("cat", "dog", "cow")])
     out = tmp_path / "out"
@@ -111,7 +111,7 @@ def test_what_a_piece_has_in_two_sets_is_told(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_has_no_pair_left_is_a_failure(run: Run, tmp_path: Path) -> None:
-    """With the rules that removed all, and no file."""
+    """The error names the rules that removed all pairs, and no file is written."""
     file, out = write(tmp_path / "a.tsv", ["same\tsame", "same\tsame"]), tmp_path / "out"
     done = run("data", "clean", "--tsv", file, "--out", out)
     assert (done.code, out.exists()) == (1, False)
@@ -123,7 +123,7 @@ def test_what_has_no_pair_left_is_a_failure(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names there are UTF-8")
 def test_a_page_names_a_corpus_that_is_not_utf_8(run: Run, tmp_path: Path) -> None:
-    """By an escape."""
+    """The page escapes the name."""
     file, page = write(tmp_path / "n\udcff.tsv", PAIRS), tmp_path / "a.html"
     assert run("data", "check", "--tsv", file, "--report", page).code == 0
     assert "n\\udcff.tsv</h1>" in page.read_text()
@@ -132,7 +132,7 @@ def test_a_page_names_a_corpus_that_is_not_utf_8(run: Run, tmp_path: Path) -> No
 def test_models_score_what_is_good(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One for each direction; what most surprises them goes, and nothing more the next time."""
+    """There is one model per direction; the most surprising pairs go, and none in a second pass."""
     file, model = write(tmp_path / "a.tsv", PAIRS), save_translator(tmp_path / "model")
     pairs = [(src, tgt) for src, _, tgt in (line.partition("\t") for line in PAIRS)]
     scores = [*cross_entropies([Translator.load(model)] * 2, pairs)]
@@ -165,7 +165,7 @@ def test_models_score_what_is_good(
 
 
 def test_a_model_of_another_direction_scores_nothing(run: Run, tmp_path: Path) -> None:
-    """The languages are told by the texts where no option names them."""
+    """Without options the languages are detected from the texts."""
     pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
     line = "Der alte Mann geht um {0} Uhr langsam mit seinem Hund über die Straße.\tThe old man "
     line += "walks slowly across the street with his dog at {0} o'clock."
@@ -204,7 +204,7 @@ NAMED = "<xliff><file source-language='en' target-language='de'><trans-unit><sou
 def test_names_tell_languages_that_lines_do_not(
     run: Run, tmp_path: Path, name: str, text: str, options: list[str], languages: str
 ) -> None:
-    """Of columns and keys, and what XLIFF declares; what is given goes first."""
+    """Names of columns and keys and the header of XLIFF tell the languages; options go first."""
     file = tmp_path / name
     file.write_text(text)
     layout = f"--{LAYOUTS[file.suffix]}"
@@ -213,7 +213,7 @@ def test_names_tell_languages_that_lines_do_not(
 
 
 def test_the_names_of_two_files_tell_languages(run: Run, tmp_path: Path) -> None:
-    """By their endings, if these are two languages."""
+    """File extensions name the languages if both are language codes."""
     for name, line in (("a.en", "a"), ("a.de", "b")):
         write(tmp_path / name, [line])
     for tgt, languages in (("a.de", "en, de"), ("a.en", "not known, not known")):
@@ -224,7 +224,7 @@ def test_the_names_of_two_files_tell_languages(run: Run, tmp_path: Path) -> None
 def test_each_pass_over_a_corpus_tells_its_number(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And how many pairs there are, which is known after the first."""
+    """Each pass has its number and, after the first, the total number of pairs."""
     monkeypatch.setattr("dragoman.cli.progress.INTERVAL", 0.0)
     told = run("data", "check", "--tsv", write(tmp_path / "a.tsv", PAIRS)).err
     assert "\n5 pairs, " in told

@@ -1,4 +1,4 @@
-"""The command line's options of decoding are the fields of the options."""
+"""The decoding options of the command line are the fields of the options class."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from dragoman.ranges import UNSET, Probability
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Wider(Decoding):
-    """The options, and one more."""
+    """The decoding options and one more."""
 
     typical_mass: Probability = UNSET
     """Sample tokens of typical information only."""
@@ -24,7 +24,7 @@ TASK = Wider(**TRANSLATING.given(), typical_mass=1.0)
 
 
 def run(*words: str, task: Decoding = TASK) -> Any:  # noqa: ANN401 -- what the runner returns
-    """Call a verb with options of that task; it prints what it was given."""
+    """Run a command with the options of that task; it prints the options that it received."""
     app = typer.Typer()
 
     @app.command()
@@ -36,7 +36,7 @@ def run(*words: str, task: Decoding = TASK) -> Any:  # noqa: ANN401 -- what the 
 
 
 def test_an_option_of_another_package_is_on_the_command_line() -> None:
-    """Declared once: its flag, its sentence, its value over the task's default."""
+    """A subclass's option gets a flag, help text and priority over the task's default."""
     told = run("--help").output
     assert all(word in told for word in ("--typical-mass", "<float>", "typical", "information"))
     assert run("--typical-mass", "0.5", "--loud").output == "(Wider(typical_mass=0.5), True)\n"
@@ -46,7 +46,7 @@ def test_an_option_of_another_package_is_on_the_command_line() -> None:
 
 @pytest.mark.parametrize("task", [TRANSLATING, GENERATING], ids=["translating", "generating"])
 def test_each_flag_sets_its_own_option(task: Decoding) -> None:
-    """To the value behind it, and no other."""
+    """Each flag sets its own option to the given value, and no other."""
     for name, default in task.given().items():
         flag = f"--{name.replace('_', '-')}"
         if flag in flags_of(task, task) and not isinstance(default, bool):
@@ -66,12 +66,12 @@ def test_each_flag_sets_its_own_option(task: Decoding) -> None:
     ],
 )
 def test_what_is_not_given_is_unset(words: list[str], given: dict[str, object]) -> None:
-    """A switch turns its option to what the default is not; 0 is a value."""
+    """Options not given are unset; a switch inverts the default, and 0 is a value."""
     assert run(*words).output == f"{(Wider(**given), False)!r}\n"  # type: ignore[arg-type]
 
 
 def test_flags_tell_what_was_given() -> None:
-    """By their names on the command line; a switch as True, and None for the others."""
+    """Options map to their flags; a set switch is True, and unset ones are None."""
     found = flags_of(TRANSLATING, Decoding(beam_size=2, retry=False))
     assert {name: value for name, value in found.items() if value is not None} == {
         "--beam-size": 2,

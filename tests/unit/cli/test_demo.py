@@ -1,4 +1,4 @@
-"""What the demonstration says of its training, of its translations, and what comes next."""
+"""Output of the demo: training, translations and next steps."""
 
 import shutil
 import sys
@@ -21,7 +21,7 @@ from dragoman.train.trainer import TrainResult
 def test_a_machine_that_is_too_slow_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, told: str
 ) -> None:
-    """Sentences that are wrong for want of time are no puzzle."""
+    """If time ran out before the last step, the output says so."""
 
     def run(recipe: RunRecipe, *, console: Console) -> TrainResult:  # noqa: ARG001
         progress = Progress(step=step)
@@ -38,9 +38,9 @@ def test_a_machine_that_is_too_slow_is_told(
 
 
 def test_a_demo_whose_time_was_up_continues(tmp_path: Path) -> None:
-    """In the same folder, with the minutes spent added to its own; a trained one is left alone.
+    """It continues in its folder with the minutes spent added; a finished demo is left alone.
 
-    So is one whose checkpoints somebody has removed.
+    So is one without checkpoints.
     """
     lines = "".join(f"w{number} x\n" for number in range(20))
     for name in ("train.en", "train.zh", "valid.en", "valid.zh"):
@@ -65,7 +65,7 @@ def test_a_demo_whose_time_was_up_continues(tmp_path: Path) -> None:
 
 
 def test_a_translation_that_is_not_as_expected_is_marked() -> None:
-    """Beside it stands what was expected; nothing beside the others."""
+    """A wrong translation is shown with the expected one; a correct one has no mark."""
     translator = make_translator()
     texts = random_lines(2)
     right = translator.translate(texts[0]).text
@@ -88,7 +88,7 @@ def test_a_translation_that_is_not_as_expected_is_marked() -> None:
 def test_the_next_command_works_as_it_is_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, on_path: bool, started: str, expected: str
 ) -> None:
-    """By the name alone only where the shell finds it, else as the demonstration was started."""
+    """The next command has the bare name only if the shell finds it, else the original start."""
     if on_path:
         (tmp_path / "dragoman").touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))

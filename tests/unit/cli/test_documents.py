@@ -1,4 +1,4 @@
-"""`dragoman translate` of a document: what is asked of the model, written and told."""
+"""`dragoman translate` with documents: requests to the model, output files and messages."""
 
 import json
 import re
@@ -24,10 +24,10 @@ IN_CAPITALS = "<title>A PAGE</title><p>ONE <b>RED</b> WORD.</p><p>X</p><pre>left
 
 
 class Model(WordTranslator):
-    """A model that is loaded."""
+    """A fake model."""
 
     def aligning(self) -> Self:
-        """It does."""
+        """Return itself."""
         return self
 
 
@@ -38,7 +38,7 @@ def translated(
     most: int | None = None,
     stdin: bytes | None = None,
 ) -> Done:
-    """A call of the verb, by a model that writes capitals, and fails after `most` texts."""
+    """Run the command with a model that writes capitals and fails after `most` texts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             translate,
@@ -49,7 +49,7 @@ def translated(
 
 
 def test_a_document_is_translated(run: Run, tmp_path: Path) -> None:
-    """By the ending of its name; what is left is told, on standard error or as JSON."""
+    """The extension chooses the format; skipped parts are reported on stderr or as JSON."""
     page, output = tmp_path / "page.html", tmp_path / "page.de.html"
     page.write_text(PAGE)
     done = translated(run, tmp_path, page, "--output", output)
@@ -71,7 +71,7 @@ def test_a_document_is_translated(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("default:.*swap the columns")
 def test_a_glossary_for_the_other_direction_is_told(run: Run, tmp_path: Path) -> None:
-    """As its first row names the languages."""
+    """A glossary whose header names the other direction causes a warning."""
     (page := tmp_path / "page.html").write_text(PAGE)
     (terms := tmp_path / "terms.tsv").write_text("German\tEnglish\nrot\tred\n")
     given = (page, "--output", tmp_path / "page.de.html", "--glossary", terms)
@@ -81,7 +81,7 @@ def test_a_glossary_for_the_other_direction_is_told(run: Run, tmp_path: Path) ->
 
 
 def test_an_interrupted_document_goes_on(run: Run, tmp_path: Path) -> None:
-    """What was translated is kept beside the file, and not asked for again."""
+    """Finished translations are kept next to the file and not requested again."""
     page, output = tmp_path / "page.html", tmp_path / "page.de.html"
     page.write_text(PAGE)
     done = translated(run, tmp_path, page, "--output", output, most=2)
@@ -99,7 +99,7 @@ def test_an_interrupted_document_goes_on(run: Run, tmp_path: Path) -> None:
 
 
 def test_who_ends_a_command_is_told_what_is_kept(run: Run, tmp_path: Path) -> None:
-    """As after Ctrl-C."""
+    """SIGTERM reports the kept results as Ctrl-C does."""
     page, output = tmp_path / "page.html", tmp_path / "page.de.html"
     page.write_text(PAGE)
 
@@ -120,7 +120,7 @@ def test_who_ends_a_command_is_told_what_is_kept(run: Run, tmp_path: Path) -> No
 def test_a_signal_ends_a_command_that_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once: what is raised in an import may leave its locks taken."""
+    """The process ends at once: an exception during an import could leave its locks held."""
     (tmp_path / "signalling.py").write_text("import signal; signal.raise_signal(signal.SIGTERM)")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("os._exit", lambda code: sys.exit(f"ended with {code}"))
@@ -130,7 +130,7 @@ def test_a_signal_ends_a_command_that_imports(
 
 
 def test_a_document_that_cannot_be_written_goes_on(run: Run, tmp_path: Path) -> None:
-    """What was translated is kept where the whole has no room, as on a full disk."""
+    """Translations are kept if the output cannot be written, as on a full disk."""
     page, output = tmp_path / "page.html", tmp_path / "page.de.html"
     page.write_text(f"<!-- {'x' * 20_000} -->{PAGE}")
     with file_size_limit(10_000):
@@ -144,7 +144,7 @@ def test_a_document_that_cannot_be_written_goes_on(run: Run, tmp_path: Path) -> 
 
 
 def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
-    """And the columns of a table."""
+    """Options override the format and choose the columns of a table."""
     table, output = tmp_path / "table", tmp_path / "out"
     table.write_text("id,text\na b,c d\n")
     options = "--format", "csv", "--column", "text"
@@ -158,7 +158,7 @@ def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_document_on_standard_input_is_translated(run: Run, tmp_path: Path) -> None:
-    """If its format is told, or its columns; no option is without effect there."""
+    """Standard input needs a format or columns; an option without effect is refused."""
     output = tmp_path / "page.de.html"
     options = "--format", "html", "--output", output
     translated(run, tmp_path, *options, stdin=PAGE.encode()).succeeded()
@@ -178,7 +178,7 @@ def test_a_document_on_standard_input_is_translated(run: Run, tmp_path: Path) ->
 
 
 def test_several_documents_are_translated(run: Run, tmp_path: Path) -> None:
-    """Into a folder; what is wrong with one is told and stops no other, and --resume does it."""
+    """Outputs go to a folder; a faulty file does not stop the others, and --resume retries it."""
     files, folder = [tmp_path / name for name in ("a.html", "b.json", "c.txt")], tmp_path / "x/y"
     for file, text in zip(files, ("<p>a b", "{", "e f\n"), strict=True):
         file.write_text(text)
@@ -209,7 +209,7 @@ def test_several_documents_are_translated(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_name_that_ends_in_a_slash_is_a_folder(run: Run, tmp_path: Path) -> None:
-    """Also for one document, as a glob may find; what is there already is no mistake."""
+    """A trailing slash means a folder, even for one document, as from a glob; it may exist."""
     page, folder = tmp_path / "a.html", tmp_path / "out"
     page.write_text(PAGE)
     translated(run, tmp_path, page, "--output", f"{folder}/").succeeded()
@@ -220,7 +220,7 @@ def test_a_name_that_ends_in_a_slash_is_a_folder(run: Run, tmp_path: Path) -> No
 
 
 def test_a_document_goes_to_standard_output(run: Run, tmp_path: Path) -> None:
-    """By the sign that means it elsewhere."""
+    """`--output -` writes to standard output."""
     page = tmp_path / "a.html"
     page.write_text(PAGE)
     done = translated(run, tmp_path, page, "--output", "-").succeeded()
@@ -233,7 +233,7 @@ def test_a_document_goes_to_standard_output(run: Run, tmp_path: Path) -> None:
 
 
 def test_several_documents_of_an_interrupted_command(run: Run, tmp_path: Path) -> None:
-    """The one that was begun goes on, and those before stay."""
+    """The unfinished document continues, and the finished ones are unchanged."""
     files, folder = [tmp_path / "a.html", tmp_path / "b.html"], tmp_path / "out"
     for file in files:
         file.write_text(PAGE)
@@ -244,7 +244,7 @@ def test_several_documents_of_an_interrupted_command(run: Run, tmp_path: Path) -
 
 
 def test_documents_that_are_replaced_are_all_replaced(run: Run, tmp_path: Path) -> None:
-    """Also where an interrupted command goes on, which had not come to the last ones."""
+    """--overwrite applies to all outputs, also after a resume; inputs are never overwritten."""
     files, folder = [tmp_path / "a.html", tmp_path / "b.txt"], tmp_path / "out"
     folder.mkdir()
     for file in files:
@@ -260,7 +260,7 @@ def test_documents_that_are_replaced_are_all_replaced(run: Run, tmp_path: Path) 
     assert "is the file to read" in done.err
     assert files[1].read_text() == "a b"
     done = translated(run, tmp_path, files[1], "--output", folder, "--overwrite")
-    assert "it is a folder" in done.err  # as for all lines of text
+    assert "it is a folder" in done.err  # as for plain lines
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_documents_that_are_replaced_are_all_replaced(run: Run, tmp_path: Path) 
 def test_what_cannot_be_is_said(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, sentence: str
 ) -> None:
-    """In a sentence, before the model is loaded; nothing is written."""
+    """An impossible request is refused in one sentence before loading; nothing is written."""
     monkeypatch.chdir(tmp_path)
     Path("d").mkdir()
     for name in ("a", "a.html", "a.pdf", "a.csv", "a.json", "b.html", "c.html", "d/a.html"):
@@ -305,7 +305,7 @@ def test_what_cannot_be_is_said(
 
 
 def test_a_model_translates_a_document(run: Run, tmp_path: Path) -> None:
-    """One that was made at random: tags and what is copied are there, whatever it writes."""
+    """A random model keeps tags and copied text, whatever it writes."""
     model, page, output = tmp_path / "model", tmp_path / "page.html", tmp_path / "out.html"
     save_translator(model)
     page.write_text("<p>a <b>b</b> <code>c d</code> <br>e <i>f <u>g</u></i></p><p>h")

@@ -1,4 +1,4 @@
-"""Downloading, with functions in place of the Hub's: what is asked for, said and left behind."""
+"""Downloads from a fake Hub: requests, messages and the files that are left."""
 
 import io
 import json
@@ -21,7 +21,7 @@ PICKLED = {"config.json": 20, "source.spm": 30, "pytorch_model.bin": 900}
 
 
 class Hub:
-    """The Hub with one model; it notes what was fetched, and may stop after some files."""
+    """A Hub with one model that records downloads and may stop after some files."""
 
     def __init__(self, files: dict[str, int], licence: str | None = "cc-by-nc-4.0") -> None:
         self.files, self.licence = files, licence
@@ -31,13 +31,13 @@ class Hub:
         self.content: dict[str, bytes] = {}
 
     def propose(self, files: dict[str, int], author: str = "SFconvertbot", **state: Any) -> None:  # noqa: ANN401
-        """Open a pull request that makes the model these files."""
+        """Open a pull request with these files."""
         state = {"status": "open", "is_pull_request": True, "disabled": False} | state
         number = len(self.proposed) + 1
         self.proposed.append(SimpleNamespace(author=author, num=number, files=files, **state))
 
     def get_repo_discussions(self, name: str, **_: str) -> Iterator[SimpleNamespace]:
-        """As `huggingface_hub.get_repo_discussions`, whatever is asked for."""
+        """As `huggingface_hub.get_repo_discussions`, ignoring the arguments."""
         assert name == NAME
         for each in self.proposed:
             if each.disabled:
@@ -66,7 +66,7 @@ class Hub:
     def snapshot_download(
         self, name: str, *, revision: str, local_dir: Path, allow_patterns: Sequence[str]
     ) -> None:
-        """As `huggingface_hub.snapshot_download`: files that are there are not fetched again."""
+        """As `huggingface_hub.snapshot_download`: existing files are not downloaded again."""
         assert name == NAME
         (local_dir / ".cache" / "huggingface").mkdir(parents=True, exist_ok=True)
         for file in allow_patterns:
@@ -81,7 +81,7 @@ class Hub:
 
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Hub]:
-    """Puts a Hub in place of the real one, and goes to an empty folder."""
+    """Replace the Hub by a fake one, and change to an empty folder."""
     monkeypatch.chdir(tmp_path)
 
     def connect(*arguments: Any, **settings: Any) -> Hub:  # noqa: ANN401
@@ -96,7 +96,7 @@ def connected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
 def test_what_loading_needs_is_fetched(
     connected: Callable[..., Hub], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing else; size and licence are said before the first file."""
+    """Only the required files are downloaded; size and licence are shown before the first one."""
     fake = connected(WHOLE | BESIDE)
     download(NAME)
     assert sorted(fake.fetched) == sorted(WHOLE)
@@ -120,7 +120,7 @@ SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 def test_what_goes_with_weights_is_fetched(
     connected: Callable[..., Hub], needed: list[str], beside: list[str]
 ) -> None:
-    """And weights for another library stay where they are; no licence is said to be none."""
+    """Files for the weights are included, those for other libraries are not; no licence is fine."""
     fake = connected(dict.fromkeys([*needed, *beside], 9), licence=None)
     download(NAME, Path("here"))
     assert sorted(fake.fetched) == sorted(needed)
@@ -128,7 +128,7 @@ def test_what_goes_with_weights_is_fetched(
 
 
 def test_an_interrupted_download_goes_on(connected: Callable[..., Hub]) -> None:
-    """There is no folder before all files are there, and no file is fetched twice."""
+    """The folder appears once all files are complete, and no file is downloaded twice."""
     fake = connected(WHOLE)
     fake.stop_after = 2
     with pytest.raises(DragomanError, match=r"the line went dead.*resumes where it stopped"):
@@ -141,7 +141,7 @@ def test_an_interrupted_download_goes_on(connected: Callable[..., Hub]) -> None:
 
 
 def test_what_others_put_beside_the_folder_is_refused(connected: Callable[..., Hub]) -> None:
-    """A link would lead the files into another folder of this user's."""
+    """A link could redirect the files into another folder of the user."""
     fake = connected(WHOLE)
     Path("mine").mkdir()
     Path(".tiny.part").symlink_to("mine")
@@ -153,7 +153,7 @@ def test_what_others_put_beside_the_folder_is_refused(connected: Callable[..., H
 
 
 def test_a_file_that_is_cut_short_is_no_download(connected: Callable[..., Hub]) -> None:
-    """Sizes are compared with those that the Hub tells."""
+    """File sizes are compared with those that the Hub reports."""
     connected(WHOLE).lost = 1
     with pytest.raises(DragomanError, match=r"README\.md has 3 of 4 bytes|has .* of .* bytes"):
         download(NAME)
@@ -166,9 +166,9 @@ SAFE = {"model.safetensors": 901}
 def test_safetensors_of_the_conversion_bot_are_taken(
     connected: Callable[..., Hub], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By its number, with what is trusted; all other files are those of the main revision."""
+    """Only the bot's weights come from its pull request, by number; the rest from main."""
     fake = connected(PICKLED)
-    fake.propose(PICKLED | SAFE | {"config.json": 1})  # made before the config changed
+    fake.propose(PICKLED | SAFE | {"config.json": 1})  # older than the current config
     download(NAME)
     assert sorted(fake.fetched) == ["config.json", "model.safetensors", "source.spm"]
     assert Path("tiny", "config.json").stat().st_size == PICKLED["config.json"]
@@ -192,7 +192,7 @@ def test_safetensors_of_the_conversion_bot_are_taken(
 def test_no_other_proposal_is_trusted(
     connected: Callable[..., Hub], capsys: pytest.CaptureFixture[str], proposal: dict[str, Any]
 ) -> None:
-    """Another author, more files, another model: the pickle of the main revision is read."""
+    """Other authors, more files or another model are ignored: main's pickle is used."""
     fake = connected(PICKLED)
     fake.propose(**proposal)
     with_weights(fake, "pytorch_model.bin")
@@ -202,7 +202,7 @@ def test_no_other_proposal_is_trusted(
 
 
 def with_weights(fake: Hub, file: str, *names: str) -> None:
-    """Give a file of weights tensors, of which two are one."""
+    """Write weights to a file, two of which share memory."""
     torch = pytest.importorskip("torch")
     matrix, content = torch.arange(6.0).reshape(2, 3), io.BytesIO()
     names = names or ("a", "b", "c")
@@ -213,7 +213,7 @@ def with_weights(fake: Hub, file: str, *names: str) -> None:
 
 @pytest.mark.parametrize("shards", [False, True])
 def test_pickled_weights_become_safetensors(connected: Callable[..., Hub], *, shards: bool) -> None:
-    """The same tensors, of one file or several, and no pickle is left."""
+    """The tensors are equal, from one file or several, and no pickle is left."""
     from dragoman.folder.foreign.files import read_checkpoint
 
     fake = connected(dict(PICKLED))
@@ -239,7 +239,7 @@ def test_pickled_weights_become_safetensors(connected: Callable[..., Hub], *, sh
 
 
 def test_a_pickle_that_is_refused_leaves_no_folder(connected: Callable[..., Hub]) -> None:
-    """With the reason."""
+    """A refused pickle leaves no folder, and the error has the reason."""
     fake = connected(dict(PICKLED))
     fake.content["config.json"] = b"{}".ljust(20)
     with pytest.raises(InputError, match=r"pytorch_model\.bin is damaged"):
@@ -257,7 +257,7 @@ def test_a_pickle_that_is_refused_leaves_no_folder(connected: Callable[..., Hub]
 def test_what_could_not_be_loaded_is_not_fetched(
     connected: Callable[..., Hub], files: dict[str, int], words: str
 ) -> None:
-    """The files that there are, and where to look."""
+    """The error lists the available files and where to look."""
     fake = connected(files)
     with pytest.raises(InputError, match=words):
         download(NAME)
@@ -282,12 +282,12 @@ def test_what_the_hub_refuses_is_told(
     kind: type[DragomanError],
     words: str,
 ) -> None:
-    """Without a traceback of its library."""
+    """Errors of the Hub are reported without a traceback of its library."""
     connected(WHOLE)
     cls = getattr(hub.errors, error)
 
     def refuse(*_: object, **__: object) -> None:
-        raise cls.__new__(cls, "no")  # its constructor wants an answer of a server
+        raise cls.__new__(cls, "no")  # its constructor requires a server's response
 
     monkeypatch.setattr(hub, "model_info", refuse)
     with pytest.raises(kind, match=words) as caught:
@@ -296,7 +296,7 @@ def test_what_the_hub_refuses_is_told(
 
 
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the command that installs it."""
+    """The error has the command that installs the package."""
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     with pytest.raises(InputError, match=r"pip install '\.\[download\]'"):
         download(NAME)

@@ -1,4 +1,4 @@
-"""What `dragoman inspect` makes of its second argument, and the tables of two runs."""
+"""The second argument of `dragoman inspect`, and the comparison of two runs."""
 
 import re
 from itertools import zip_longest
@@ -12,7 +12,7 @@ from dragoman.cli.runs import runs as list_them
 
 
 def test_a_run_is_told_from_a_text(tmp_path: Path) -> None:
-    """By its folder training/; nothing else about a text matters, however long it is."""
+    """A run is recognized by its training/ folder; any other string is a text, however long."""
     run = make_run(tmp_path / "a", log())
     assert is_run(str(run))
     assert not is_run(str(tmp_path))
@@ -22,7 +22,7 @@ def test_a_run_is_told_from_a_text(tmp_path: Path) -> None:
 def test_the_tables_leave_nothing_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a narrow terminal digits are folded; a name or a value is no markup."""
+    """Narrow terminals wrap digits instead of cutting them; names and values are not markup."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "70")
     one = make_run(tmp_path / "[b]", log(), settings("start.model=m", 'start.freeze=["encoder"]'))
@@ -46,7 +46,7 @@ def test_many_columns_are_not_squeezed(
     width: str,
     lines: int,
 ) -> None:
-    """A terminal that is too narrow for the words of a run gets them in lines below its name."""
+    """If the terminal is too narrow for the columns, each run gets lines below its name."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", width)

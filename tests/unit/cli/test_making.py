@@ -1,4 +1,4 @@
-"""`dragoman data back-translate` and `distill`: pairs that a model makes, by a stand-in."""
+"""`dragoman data back-translate` and `distill`, with a fake model."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,12 +21,12 @@ SKIP = ("--skip", "language", "--skip", "copy")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of a model from English to Chinese."""
+    """The folder of a model from English to Chinese."""
     return save_translator(tmp_path_factory.mktemp("made") / "model")
 
 
 def made(run: Run, verb: str, *options: str | Path, most: int | None = None) -> Done:
-    """A call of the verb, by a model that writes capitals, and fails after `most` texts."""
+    """Run the command with a model that writes capitals and fails after `most` texts."""
     with pytest.MonkeyPatch.context() as patch:
         model = WordTranslator(str.upper, most=most)
         patch.setattr(making, "load_translator", lambda *_: (model, TRANSLATING))
@@ -34,7 +34,7 @@ def made(run: Run, verb: str, *options: str | Path, most: int | None = None) -> 
 
 
 def test_lines_get_sources_with_a_tag(run: Run, folder: Path, tmp_path: Path) -> None:
-    """What breaks a rule is not written; the tag is no part of what the rules see."""
+    """Pairs that break a rule are not written; the rules do not see the tag."""
     file, output = write(tmp_path / "mono", LINES), tmp_path / "bt.tsv"
     call = ("back-translate", folder, file, "--tag", "<BT>", "--output", output, *SKIP)
     done = made(run, *call).succeeded()
@@ -53,7 +53,7 @@ def test_lines_get_sources_with_a_tag(run: Run, folder: Path, tmp_path: Path) ->
 def test_what_was_interrupted_ends_with_the_same_bytes(
     verb: str, run: Run, folder: Path, tmp_path: Path
 ) -> None:
-    """Whenever that was: here after each number of lines."""
+    """Resuming after any number of lines gives the same bytes."""
     file = write(tmp_path / "mono", LINES)
     call: list[str | Path] = [folder, *(["--src"] if verb == "distill" else []), file, *SKIP]
     whole = tmp_path / "whole.tsv"
@@ -68,12 +68,12 @@ def test_what_was_interrupted_ends_with_the_same_bytes(
 
 
 class _Several(WordTranslator):
-    """A model with three translations of a line."""
+    """A model with three translations per line."""
 
     def stream(
         self, lines: Iterable[str], options: Decoding | None = None, **_: object
     ) -> Iterator[Translation]:
-        """The last one is the nearest to what its reference says."""
+        """Yield translations whose last alternative is closest to the reference."""
         del options
         for line in lines:
             others = (Translation(text="something else"), Translation(text=f"{line} in rot"))
@@ -81,7 +81,7 @@ class _Several(WordTranslator):
 
 
 def test_the_nearest_to_the_reference_is_taken(run: Run, folder: Path, tmp_path: Path) -> None:
-    """Of a corpus in any layout; without references there is nothing to choose by."""
+    """References may come from any layout; without them --n-best is refused."""
     file, output = tmp_path / "a.jsonl", tmp_path / "easy.tsv"
     write(file, ['{"src": "Ein Haus", "n": 1, "tgt": "Das Haus in Rot"}'])
     call: list[str | Path] = ["data", "distill", folder, "--n-best", "3", "--output", output, *SKIP]
@@ -94,7 +94,7 @@ def test_the_nearest_to_the_reference_is_taken(run: Run, folder: Path, tmp_path:
 
 
 def test_what_cannot_be_made(run: Run, folder: Path, tmp_path: Path) -> None:
-    """Nothing is translated before that is known."""
+    """Impossible requests are refused before anything is translated."""
     file = write(tmp_path / "mono", LINES)
     for options, sentence in (
         ([], "Name the file to write with --output"),
@@ -107,7 +107,7 @@ def test_what_cannot_be_made(run: Run, folder: Path, tmp_path: Path) -> None:
 
 
 def test_another_layout_does_not_continue(run: Run, folder: Path, tmp_path: Path) -> None:
-    """The texts are others, though the file is the same."""
+    """Another layout means other texts, even in the same file."""
     file = write(tmp_path / "a.tsv", ["src\ttgt\tother", *["Ein Haus.\tA house.\tEin Hund."] * 3])
     call: list[str | Path] = [folder, "--output", tmp_path / "easy.tsv"]
     assert made(run, "distill", *call, "--tsv", file, most=2).code == 130
@@ -118,7 +118,7 @@ def test_another_layout_does_not_continue(run: Run, folder: Path, tmp_path: Path
 
 
 def test_bytes_that_are_not_utf_8_are_kept(run: Run, folder: Path, tmp_path: Path) -> None:
-    """If the rule that removes them is skipped."""
+    """Invalid UTF-8 is kept if its rule is skipped."""
     file, output = tmp_path / "a.en", tmp_path / "easy.tsv"
     file.write_bytes(b"A dog.\n" * 9 + b"A man\xff walks.\n")
     call: list[str | Path] = [folder, "--src", file, "--output", output, *SKIP]
@@ -127,7 +127,7 @@ def test_bytes_that_are_not_utf_8_are_kept(run: Run, folder: Path, tmp_path: Pat
 
 
 def test_what_breaks_rules_alone_stays_to_continue(run: Run, folder: Path, tmp_path: Path) -> None:
-    """It is a failure, after which other thresholds take the same translations."""
+    """If rules remove everything, the command fails; other rules can reuse the translations."""
     file, output = write(tmp_path / "mono", ["EIN HAUS AM SEE."]), tmp_path / "bt.tsv"
     call: list[str | Path] = [folder, file, "--output", output]
     done = made(run, "back-translate", *call)
@@ -149,7 +149,7 @@ ENGLISH = "A man with a red hat is walking along the river this morning."
 def test_texts_in_the_language_that_is_written_are_refused(
     verb: str, run: Run, folder: Path, tmp_path: Path
 ) -> None:
-    """Before anything is translated, where they are more than half, unless the rule is skipped."""
+    """More than half in the target language is refused up front, unless the rule is skipped."""
 
     def done(lines: list[str], *options: str) -> Done:
         (to := tmp_path / str(len(lines))).mkdir()
@@ -166,7 +166,7 @@ def test_texts_in_the_language_that_is_written_are_refused(
 
 
 def test_languages_that_were_named_the_wrong_way_round(run: Run, tmp_path: Path) -> None:
-    """The options name the pairs, not the direction of the model, and can be swapped."""
+    """The language options describe the pairs, not the model's direction, and may be swapped."""
     pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
     model, file = save_several(tmp_path / "many", "en", "zh"), write(tmp_path / "mono", CHINESE)
     call: list[str | Path] = [model, file, "--output", tmp_path / "bt.tsv"]

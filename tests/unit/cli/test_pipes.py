@@ -1,4 +1,4 @@
-"""What a verb shows while it works."""
+"""Progress and messages of commands."""
 
 import io
 import json
@@ -26,15 +26,15 @@ from dragoman.tasks.lines import windows
 
 
 class Terminal(io.StringIO):
-    """Standard error on a screen."""
+    """Standard error as a terminal."""
 
     def isatty(self) -> bool:
-        """Be one."""
+        """Return True."""
         return True
 
 
 def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Put a terminal in the place of standard error."""
+    """Replace standard error by a terminal."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -45,7 +45,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     "text", ["ውሃ።", "पानी।", "ماذا؟", "水。", "我喜欢茶，你呢", "注意：下雨", "はい、そうです"]
 )
 def test_a_word_with_a_mark_of_its_script_is_a_text(text: str) -> None:
-    """As one with a full stop is; between the words too, where these have no spaces."""
+    """Punctuation of any script makes a text; inside words too, if the script has no spaces."""
     assert file_or_text(text) == text
 
 
@@ -57,14 +57,14 @@ def test_a_word_with_a_mark_of_its_script_is_a_text(text: str) -> None:
     ],
 )
 def test_what_looks_like_a_name_is_no_text(name: str) -> None:
-    """Whatever marks it has, so that a misspelt one is told; and how a text is given."""
+    """A misspelt file name is reported, whatever marks it has, with how to pass a text."""
     said = re.escape(f"There is no file '{name}'; if it is a text")
     with pytest.raises(InputError, match=rf"{said}.*\(echo TEXT \|"):
         file_or_text(name)
 
 
 def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All items pass, and are counted."""
+    """All items pass through and are counted."""
     terminal = screen(monkeypatch)
     with progress_of(iter("abc"), "line", total=3) as shown:
         assert list(shown) == ["a", "b", "c"]
@@ -74,7 +74,7 @@ def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_nothing_is_shown_elsewhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A log gets no bar, nor does somebody who types."""
+    """Neither a log nor quiet mode shows a bar."""
     with progress_of("abc", "line") as shown:
         assert list(shown) == ["a", "b", "c"]
     assert capsys.readouterr().err == ""
@@ -87,7 +87,7 @@ def test_nothing_is_shown_elsewhere(
 def test_lines_tell_the_progress_where_there_is_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A log gets a line now and then: how many are done, of how many, and the rate."""
+    """A log gets a line at intervals with the count, the total and the rate."""
     monkeypatch.setattr("dragoman.cli.progress.INTERVAL", 0.0)
     with progress_of("abc", "line", total=3) as shown:
         assert list(shown) == ["a", "b", "c"]
@@ -116,7 +116,7 @@ def test_lines_tell_the_progress_where_there_is_no_terminal(
 def test_a_pace_is_a_rate_and_the_time_left(
     done: int, seconds: float, left: float | None, shown: str
 ) -> None:
-    """At the mean rate so far; where nobody knows how many are left, the rate alone."""
+    """The mean rate so far gives the time left; without a total only the rate is shown."""
     assert pace_of(done, seconds, left) == shown
 
 
@@ -124,9 +124,9 @@ def test_a_pace_is_a_rate_and_the_time_left(
 def test_the_number_of_answers_follows_from_what_was_read(
     before: int, window: int, more: int
 ) -> None:
-    """Inputs of one size, read in windows: from the second window on it is exact.
+    """For inputs of one size, the total is exact from the second window on.
 
-    Where some were there before, from the start.
+    For a resumed command it is exact from the start.
     """
     whole, read, seen = before + more, before, list[tuple[int, float | None]]()
 
@@ -159,7 +159,7 @@ def test_the_number_of_answers_follows_from_what_was_read(
 def test_a_file_that_is_read_shows_the_time_left(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """On a terminal, as soon as a second window was read."""
+    """A terminal shows the time left as soon as the second window is read."""
     terminal, file = screen(monkeypatch), tmp_path / "file"
     file.write_text("a\n" * 3000)
     with lines_from(file) as lines:
@@ -171,7 +171,7 @@ def test_a_file_that_is_read_shows_the_time_left(
 
 @pytest.mark.parametrize("seen", [False, True])
 def test_nothing_is_drawn_over_answers(monkeypatch: pytest.MonkeyPatch, seen: bool) -> None:  # noqa: FBT001 -- a case
-    """Where answers are printed on a terminal they show the progress themselves."""
+    """Answers that are printed on a terminal replace the progress bar."""
     terminal, printed = screen(monkeypatch), io.BytesIO()
     stdout = io.TextIOWrapper(printed)
     monkeypatch.setattr(stdout, "isatty", lambda: seen)
@@ -194,7 +194,7 @@ def _interrupted_after(count: int) -> Iterator[str]:
 def test_an_interrupt_tells_what_was_finished(
     capfd: pytest.CaptureFixture[str], count: int, told: str
 ) -> None:
-    """Where the rest begins, or that there is nothing yet."""
+    """The message says where the rest begins, or that nothing is finished."""
     lines = Lines(InputLines(iter(())), typed=False)
     with pytest.raises(KeyboardInterrupt):
         lines.write(_interrupted_after(count), str, lambda _: ())
@@ -213,7 +213,7 @@ def test_a_terminal_obeys_no_answer(
     seen: bool,  # noqa: FBT001 -- a case
     text: str,
 ) -> None:
-    """It shows escapes of control characters but tabs and line breaks; a file gets every byte."""
+    """A terminal shows control characters as escapes, except tabs and line feeds; files get all."""
     printed = io.BytesIO()
     stdout = io.TextIOWrapper(printed)
     monkeypatch.setattr(stdout, "isatty", lambda: seen)
@@ -226,7 +226,7 @@ def test_a_terminal_obeys_no_answer(
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=9) | st.just("\udcff"))
 def test_json_has_no_control_characters(text: str) -> None:
-    """Nor lone surrogates, which no UTF-8 has; it is read as it was."""
+    """JSON escapes control characters and lone surrogates, and decodes to the original."""
     shown = to_json({"text": text})
     assert {unicodedata.category(char) for char in shown} & {"Cc", "Cs"} == set()
     assert json.loads(shown) == {"text": text}
@@ -236,9 +236,9 @@ def test_json_has_no_control_characters(text: str) -> None:
 def test_what_draws_ends_with_the_block(
     monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
-    """No thread is left to be waited for as Python exits, when it would never come to its end.
+    """The drawing thread ends with the block, so that Python's exit never waits for it.
 
-    Whoever asks for the items may still hold them then: an error keeps the frames that it left.
+    The items may outlive the block, since a traceback keeps its frames alive.
     """
     screen(monkeypatch)
     before = set(threading.enumerate())
@@ -260,7 +260,7 @@ def test_what_draws_ends_with_the_block(
 
 
 def dead_pipe() -> int:
-    """A descriptor whose reader has gone."""
+    """A descriptor whose reader is closed."""
     read, write = os.pipe()
     os.close(read)
     return write
@@ -268,7 +268,7 @@ def dead_pipe() -> int:
 
 @pytest.mark.parametrize("target", [lambda: "/dev/full", dead_pipe], ids=["full", "dead"])
 def test_talk_that_nobody_takes_is_dropped(target: Callable[[], str | int]) -> None:
-    """No error comes of it, not from the console either, nor when Python closes the stream."""
+    """Messages to a closed pipe raise nothing, in the console or when Python closes the stream."""
     with open(target(), "w", encoding="utf-8") as stream:  # noqa: PTH123 -- a descriptor is no path
         for talk in (Talk(stream), Talk(stream), Talk(None)):
             assert talk.write("words") == len("words")
@@ -276,7 +276,7 @@ def test_talk_that_nobody_takes_is_dropped(target: Callable[[], str | int]) -> N
 
 
 def test_talk_takes_no_descriptor_and_no_open_stream() -> None:
-    """What led nowhere is closed again; a program around us may have closed its stream."""
+    """Opened descriptors are closed again; the caller may have closed its stream."""
     before = len(os.listdir("/dev/fd"))  # noqa: PTH208 -- names suffice
     for _ in range(3):
         with open("/dev/full", "w", encoding="utf-8") as stream:  # noqa: PTH123 -- a device
@@ -288,7 +288,7 @@ def test_talk_takes_no_descriptor_and_no_open_stream() -> None:
 
 
 def test_characters_that_a_stream_lacks_are_replaced() -> None:
-    """A table that rich cuts with an ellipsis is shown in an ASCII terminal, too, and at once."""
+    """Rich's ellipsis is replaced on an ASCII terminal, without delay."""
     written = io.BytesIO()
     stream = io.TextIOWrapper(written, encoding="ascii")
     Talk(stream).write("long… 中\n")

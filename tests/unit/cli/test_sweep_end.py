@@ -1,4 +1,4 @@
-"""What is said at the end of a sweep."""
+"""Output at the end of a sweep."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ seed.3 = {train.seed = 3}
 def test_a_law_is_named_where_it_can_be_fitted(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seeds and rates of one size are listed."""
+    """Fitting a law is suggested only for several sizes; other sweeps are listed."""
     monkeypatch.chdir(tmp_path)
     Path("seeds.toml").write_text(SEEDS, encoding="utf-8")
     monkeypatch.setattr(RunFolder, "is_finished", lambda *_: True)
