@@ -1,4 +1,4 @@
-"""Something that writes, killed before each of the changes that it makes to files."""
+"""Kill a writing process before each of its changes to files."""
 
 from tests.processes import python
 
@@ -32,7 +32,7 @@ print(moment - 1)
 
 
 def moments(script: str, *arguments: object) -> int:
-    """Kill what a script's `write` does at each moment; gives how many there are.
+    """Kill a script's `write` at each moment, and return the number of moments.
 
     The script defines `before`, `write`, and `check` for what a reader and the next writer find.
     """

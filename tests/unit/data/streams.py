@@ -1,4 +1,4 @@
-"""What tests of streams share: an epoch as a list, and a sampler of pieces by protocol."""
+"""Shared by tests of streams: an epoch as a list, and a fake sampler of pieces."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,14 @@ def pairs_of(
     tgt: Sequence[Sequence[int]],
     **more: Any,  # noqa: ANN401 -- other fields
 ) -> PairDataset:
-    """Pairs of ids in memory."""
+    """Return pairs of ids in memory."""
     given: dict[str, Any] = {"special": SpecialIds(0, 2, 3), "content_hash": "made"} | more
     sides = Ragged.of(src), Ragged.of(tgt)
     return PairDataset(name="made", src=sides[0], tgt=sides[1], identical=Finding(), **given)
 
 
 def epoch_of(stream: Stream[T]) -> list[T]:
-    """The batches up to the end of the epoch that the next one belongs to."""
+    """Return the batches up to the end of the epoch that the next one belongs to."""
     epoch = [next(stream)]
     while stream.position < stream.num_batches:
         epoch.append(next(stream))
@@ -38,15 +38,15 @@ def epoch_of(stream: Stream[T]) -> list[T]:
 
 
 def same(one: Batch, two: Batch) -> bool:
-    """Whether two batches are equal in all of their fields."""
+    """Whether two batches are equal in all fields."""
     pairs = [(getattr(one, field.name), getattr(two, field.name)) for field in fields(one)]
     return all(bool(torch.as_tensor(a == b).all()) for a, b in pairs)
 
 
 def assert_resumes(source: BatchSource[Batch], after: int, *others: BatchSource[Batch]) -> None:
-    """A state that went through JSON, loaded into a stream with another seed, goes on exactly.
+    """A state saved as JSON resumes exactly, even in a stream with another seed.
 
-    Other data or settings would give other batches than the run had: they are refused.
+    Other data or settings are refused, since their batches would differ.
     """
     running = Stream(source, seed=5)
     for _ in range(after):
@@ -63,7 +63,7 @@ def assert_resumes(source: BatchSource[Batch], after: int, *others: BatchSource[
 
 
 def assert_begins_again(source: BatchSource[Batch], state: Mapping[str, Any]) -> None:
-    """With batches of another size a stream begins the epoch of its state again, the data alike."""
+    """With another batch size, a stream restarts the epoch of its state on the same data."""
     changed: Any = source
     (name,) = {field.name for field in fields(changed.config)} & {"max_tokens", "rows"}
     size = getattr(changed.config, name)
@@ -79,7 +79,7 @@ def assert_begins_again(source: BatchSource[Batch], state: Mapping[str, Any]) ->
 
 
 class Doubling:
-    """Subword sampling by protocol: each id is doubled with the probability."""
+    """A subword sampler that doubles each id with the given probability."""
 
     def sample(
         self,
@@ -89,6 +89,6 @@ class Doubling:
         probability: float,
         rng: np.random.Generator,
     ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
-        """Double ids."""
+        """Double ids at random."""
         lengths = 1 + (rng.random(len(ids)) < probability)
         return np.repeat(ids, lengths), np.concatenate([[0], np.cumsum(lengths)])[offsets]

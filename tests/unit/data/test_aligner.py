@@ -1,4 +1,4 @@
-"""Which tokens are translations of each other, learnt from pairs."""
+"""Learning from pairs which tokens are translations of each other."""
 
 from random import Random
 
@@ -16,12 +16,12 @@ WORDS, SHIFT = 30, 100
 
 
 def dataset_of(pairs: list[tuple[list[int], list[int]]]) -> PairDataset:
-    """Pairs of ids in memory."""
+    """Return pairs of ids in memory."""
     return pairs_of(*([pair[side] for pair in pairs] for side in (0, 1)))
 
 
 def made_up(count: int, seed: int) -> list[tuple[list[int], list[int]]]:
-    """Word n is written as n + 100, and neighbours change places; 99 is written for nothing."""
+    """Return pairs: word n becomes n + 100, neighbours are swapped, and 99 has no source."""
     draw, pairs = Random(seed), []
     for _ in range(count):
         src = draw.sample(range(WORDS), draw.randint(2, 8))
@@ -33,7 +33,7 @@ def made_up(count: int, seed: int) -> list[tuple[list[int], list[int]]]:
 
 
 def test_a_made_up_language_is_aligned() -> None:
-    """Nearly all links are found, and hardly a wrong one."""
+    """Nearly all links are found, and hardly any wrong ones."""
     pairs = made_up(300, seed=1)
     dataset = dataset_of(pairs)
     links = Aligner.learn([dataset], 200).links(dataset.src, dataset.tgt)
@@ -54,7 +54,7 @@ sides = st.lists(st.integers(0, 20), max_size=7)
 def test_every_target_token_has_a_place_in_its_source_or_none(
     pairs: list[tuple[list[int], list[int]]],
 ) -> None:
-    """Whatever is empty; for pairs that were not learnt from, too."""
+    """Either side may be empty, and the aligner may have been learned from other pairs."""
     dataset = dataset_of(pairs)
     nothing: list[tuple[list[int], list[int]]] = [([], [])]
     for learnt in (pairs, pairs[:1], nothing):
@@ -65,7 +65,7 @@ def test_every_target_token_has_a_place_in_its_source_or_none(
 
 
 def test_a_link_is_the_most_likely_one() -> None:
-    """By the formula of the module, computed for a pair at a time, where several are likely."""
+    """Each link maximizes the module's formula, computed pair by pair; ties are allowed."""
     draw = Random(3)
     pairs = [(draw.choices(range(9), k=draw.randint(2, 4)), [draw.randrange(9)]) for _ in "x" * 40]
     dataset = dataset_of(pairs)
@@ -92,7 +92,7 @@ def test_a_link_is_the_most_likely_one() -> None:
 def test_links_do_not_depend_on_how_many_are_found_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Pairs are taken in parts, and one that is a part by itself has none."""
+    """Pairs are processed in parts; a pair that exceeds a part alone has no links."""
     dataset = dataset_of([*made_up(60, seed=2), ([1] * 40, [101] * 40)])
     learnt = Aligner.learn([dataset], 200)
     whole = learnt.links(dataset.src, dataset.tgt)

@@ -1,4 +1,4 @@
-"""The cache on disk: killed writers, several at once, files that change."""
+"""The cache on disk: killed writers, concurrent writers and files that change."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ Tokenised = Callable[[CorpusConfig], PairDataset]
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> CorpusConfig:
-    """A hundred pairs in one file."""
+    """Return a corpus of a hundred pairs in one file."""
     path = tmp_path / "a.tsv"
     path.write_text("".join(f"one {n}\teins {n}\n" for n in range(100)))
     return CorpusConfig(tsv=str(path))
@@ -31,7 +31,7 @@ def corpus(tmp_path: Path) -> CorpusConfig:
 def test_what_a_killed_run_has_left_goes(
     corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path
 ) -> None:
-    """The next run that writes removes it, but nothing that a living run is writing."""
+    """The next writer removes them, except for folders that a running process is writing."""
     dead, alive = (tmp_path / "cache" / f"building-{name}" for name in ("dead", "alive"))
     for folder in (dead, alive):
         folder.mkdir(parents=True)
@@ -46,7 +46,7 @@ def test_what_a_killed_run_has_left_goes(
 def test_the_arrays_are_on_the_disk_before_they_have_their_name(
     corpus: CorpusConfig, tokenised: Tokenised, disk: Disk
 ) -> None:
-    """Each file of the folder, the folder itself, and afterwards the cache that it is in."""
+    """The files, the folder and then the cache are synced to disk around the rename."""
     dataset = tokenised(corpus)
     disk.assert_renamed(dataset.content_hash)
 
@@ -67,7 +67,7 @@ BREAKS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 @pytest.mark.parametrize("how", BREAKS)
 def test_what_is_broken_is_made_again(tmp_path: Path, how: str) -> None:
-    """A file that lost content in a crash is not used, nor what another version has written."""
+    """Files that were damaged in a crash or written by another version are rebuilt."""
     texts = tmp_path / "texts"
     texts.write_text("one two\n\n")
     writings = []
@@ -94,7 +94,7 @@ def test_what_is_broken_is_made_again(tmp_path: Path, how: str) -> None:
 def test_a_file_that_changes_meanwhile_is_not_kept(
     corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
-    """Its ids would stand under the hash of what it was; size and time need not tell."""
+    """The ids would be stored under the hash of the old text; size and time may be unchanged."""
     path = corpus.paths[0]
     encoder, before = make_encoder(), path.stat()
     encode_batch = encoder.encode_batch
@@ -114,7 +114,7 @@ def test_a_file_that_changes_meanwhile_is_not_kept(
 def test_a_full_disk_is_told(
     corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path, size: int
 ) -> None:
-    """Even what NumPy loses without a word, as it closes a small file; and nothing stays."""
+    """Even an error that NumPy ignores when closing a small file is reported; nothing is left."""
     told = "Cannot write the cache .*: (File too large|.* the disk is full)"
     with file_size_limit(size), pytest.raises(DragomanError, match=told):
         tokenised(corpus)
@@ -122,7 +122,7 @@ def test_a_full_disk_is_told(
 
 
 def test_a_pipe_is_refused(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """It can be read once; to wait for a second time would be for ever."""
+    """A pipe can be read only once; a second read would block forever."""
     pipe = tmp_path / "pipe.tsv"
     os.mkfifo(pipe)
     with pytest.raises(InputError, match="is a pipe"):
@@ -154,5 +154,5 @@ def check():
 
 
 def test_killed_at_every_change_of_a_file(corpus: CorpusConfig, tmp_path: Path) -> None:
-    """The next run finds all of it or none, writes the whole, and leaves nothing else."""
+    """The next run finds the whole entry or none, writes all of it, and leaves no other files."""
     assert moments(WRITES, corpus.tsv, tmp_path / "cache") > 6

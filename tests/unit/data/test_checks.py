@@ -1,4 +1,4 @@
-"""What is said of a corpus that looks wrong, and that nothing is said of one that is right."""
+"""Warnings about a corpus that looks wrong, and none about a good one."""
 
 import random
 from collections.abc import Sequence
@@ -29,18 +29,18 @@ CORPORA = (
 
 
 def warnings_of(pairs: Sequence[Pair], languages: LangCodes = (None, None)) -> list[str]:
-    """All that is said of a corpus."""
+    """Return all warnings about a corpus."""
     lengths = np.array([[len(src), len(tgt)] for src, tgt in pairs]).T
     return list(corpus_warnings("corpus", lengths, pairs.__getitem__, languages))
 
 
 def made_words(count: int, alphabet: str) -> list[str]:
-    """Words of random letters."""
+    """Return words of random letters."""
     return ["".join(random.choices(alphabet, k=random.randint(2, 9))) for _ in range(count)]
 
 
 def made_pairs(count: int) -> list[Pair]:
-    """Sentences, and the same word for word in another language; some lines are a heading's."""
+    """Return sentences and their word-for-word translations; some are headings."""
     words = made_words(300, "abcdefghij"), made_words(300, "klmnopqrst")
     pairs = []
     for _ in range(count):
@@ -51,7 +51,7 @@ def made_pairs(count: int) -> list[Pair]:
 
 
 def shift(pairs: Sequence[Pair], at: int, lines: int, side: int) -> list[Pair]:
-    """Take lines out of one side."""
+    """Remove lines from one side."""
     sides = [[pair[n] for pair in pairs] for n in range(2)]
     del sides[side][at : at + lines]
     return list(zip(*sides, strict=False))
@@ -60,7 +60,7 @@ def shift(pairs: Sequence[Pair], at: int, lines: int, side: int) -> list[Pair]:
 @pytest.mark.parametrize("count", [200, 3_000])
 @pytest.mark.parametrize(("lines", "side"), [(1, 0), (1, 1), (3, 0), (10, 1)])
 def test_a_shift_is_found_where_it_begins(count: int, lines: int, side: int) -> None:
-    """A line that is missing on one side, at the beginning or later, is said with its direction."""
+    """Lines missing on one side, at the start or later, are reported with the direction."""
     pairs = made_pairs(count)
     assert warnings_of(pairs) == []
     for at in (0, count // 2):
@@ -80,7 +80,7 @@ def test_a_shift_is_found_where_it_begins(count: int, lines: int, side: int) -> 
 
 
 def test_answers_are_no_shift() -> None:
-    """In a dialogue each turn answers the one before, which is the last pair's target."""
+    """In a dialogue, each turn answers the previous one, which is the target of the last pair."""
     turns = [src for src, _ in made_pairs(1_000)]
     pairs = list(pairwise(turns))
     assert warnings_of(pairs) == warnings_of(pairs, ("en", "en")) == []
@@ -90,14 +90,14 @@ def test_answers_are_no_shift() -> None:
 
 
 def test_lines_of_one_length_are_no_shift() -> None:
-    """Nor are lines without text: there is nothing to correlate."""
+    """Without variation in length, or without text, there is nothing to correlate."""
     assert warnings_of([("ab cd", "xy")] * 600) == []
     assert warnings_of([("", "")] * 600, ("en", "zh")) == []
     assert warnings_of([]) == []
 
 
 def test_a_copy_is_told() -> None:
-    """Of two languages half of the lines is too many; where texts are corrected, most are alike."""
+    """Half of the lines is too many between two languages; in corrections, most are equal."""
     pairs = made_pairs(1_000)
     copies = [(src, src) for src, _ in pairs]
     for languages in ((None, None), ("en", "en"), ("en", "de")):
@@ -121,7 +121,7 @@ def test_a_copy_is_told() -> None:
     ],
 )
 def test_texts_that_another_tool_has_cut(text: str, what: str, raw: str) -> None:
-    """They are told on either side; a few such lines, and raw texts, are not."""
+    """They are reported on either side; a few such lines, and raw texts, are not."""
     pairs = made_pairs(300)
     assert warnings_of([(f"{src} {raw}", f"{raw} {tgt}") for src, tgt in pairs]) == []
     assert warnings_of([*pairs[2:], (text, "x"), ("y", text)]) == []
@@ -134,7 +134,7 @@ def test_texts_that_another_tool_has_cut(text: str, what: str, raw: str) -> None
 
 
 def test_quotes_of_a_table_are_told_and_speech_is_not() -> None:
-    """A spreadsheet doubles those within a cell; Chinese may set two of speech side by side."""
+    """Spreadsheets double quotes within a cell; Chinese may place two quotations side by side."""
     pairs = made_pairs(300)
     for speech in ('"Go."', '"Go." "No."', '"走。""不。"', '""Go""', 'A 5"" pipe', '"Go', '""'):
         assert warnings_of([*pairs, *[(speech, f"x{speech}")] * 30]) == []
@@ -146,7 +146,7 @@ def test_quotes_of_a_table_are_told_and_speech_is_not() -> None:
 
 
 def test_two_forms_of_unicode_on_a_side_are_told() -> None:
-    """A side in one of them, a few lines in the other, and ASCII are not."""
+    """One form, a few lines in the other, and ASCII are not reported."""
     one, other = (normalize(form, "ọkọ̀ mẹ́ta") for form in ("NFC", "NFD"))
     pairs = made_pairs(300)
     for some in ([one] * 300, [other] * 300, [one] * 298 + [other] * 2):
@@ -182,7 +182,7 @@ def test_two_forms_of_unicode_on_a_side_are_told() -> None:
 def test_a_language_has_letters(
     text: str, script: str | None, right: Sequence[str], wrong: Sequence[str]
 ) -> None:
-    """Names and code are Latin in texts of all scripts; languages that have several are skipped."""
+    """Latin names and code occur in all scripts; languages with several scripts are skipped."""
     assert script_of(text) == script
     pairs = [(text, f"{number}") for number in range(9)]
     for language in right:
@@ -195,7 +195,7 @@ def test_a_language_has_letters(
 
 
 def test_seen_pairs_are_counted() -> None:
-    """Short ones occur twice by chance."""
+    """Only long pairs are counted: short ones recur by chance."""
     pairs = [*made_pairs(50), ("Yes.", "Ja.")]
     long = [len(src) + len(tgt) >= 40 for src, tgt in pairs]
     assert list(overlap_warnings("test", pairs, [False] * 50 + [True])) == []
@@ -206,7 +206,7 @@ def test_seen_pairs_are_counted() -> None:
 
 @pytest.mark.parametrize("files", CORPORA, ids=lambda files: files[0].split(".")[0])
 def test_real_corpora(data_folder: Path, files: tuple[str, str]) -> None:
-    """Nothing is said of them in either direction, and each mistake is told."""
+    """They cause no warning in either direction, and each mistake made in them causes one."""
     src, tgt = (str(data_folder / file) for file in files)
     pairs = list(read_pairs(CorpusConfig(src=src, tgt=tgt)))
     languages = tuple(file.removesuffix(".xz")[-2:] for file in files)

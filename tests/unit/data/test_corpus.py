@@ -1,4 +1,4 @@
-"""Reading pairs: every layout, every compression, every mistake."""
+"""Reading pairs: layouts, compression and errors."""
 
 import bz2
 import gzip
@@ -32,7 +32,7 @@ packed = pytest.mark.parametrize("ending", PACK)
 
 
 def parallel(folder: Path, src: bytes, tgt: bytes) -> CorpusConfig:
-    """Two files with this content."""
+    """Write two files with this content."""
     (folder / "a.en").write_bytes(src)
     (folder / "a.de").write_bytes(tgt)
     return CorpusConfig(src=str(folder / "a.en"), tgt=str(folder / "a.de"))
@@ -40,7 +40,7 @@ def parallel(folder: Path, src: bytes, tgt: bytes) -> CorpusConfig:
 
 @packed
 def test_lines_are_read_through_compression(ending: str, tmp_path: Path) -> None:
-    """A compressed file has the lines of the plain one, also when it is large, or two in one."""
+    """Compressed files give the same lines, also if they are large or concatenated."""
     lines = [f"line {i} äöü 我" for i in range(50_000)]
     path = tmp_path / f"a.en{ending}"
     path.write_bytes(PACK[ending]("\n".join(lines).encode()))
@@ -57,8 +57,8 @@ def test_lines_are_read_through_compression(ending: str, tmp_path: Path) -> None
     ],
 )
 def test_only_a_line_feed_ends_a_line(content: str, lines: list[str], tmp_path: Path) -> None:
-    """Other separators of Unicode stay; a carriage return at its end goes, and a mark of editors
-    at the start of the file.
+    """Other Unicode separators are kept; a carriage return before it and a leading byte order mark
+    are removed.
     """
     path = tmp_path / "a.en"
     path.write_bytes(content.encode())
@@ -67,7 +67,7 @@ def test_only_a_line_feed_ends_a_line(content: str, lines: list[str], tmp_path: 
 
 @packed
 def test_an_empty_file_is_refused(ending: str, tmp_path: Path) -> None:
-    """No line at all is named; one empty line is a line."""
+    """A file without lines is refused by name; an empty line is a line."""
     path = tmp_path / f"a.en{ending}"
     path.write_bytes(PACK[ending](b""))
     with pytest.raises(InputError, match=r"a\.en.* is empty"):
@@ -77,7 +77,7 @@ def test_an_empty_file_is_refused(ending: str, tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_has_been_read_is_told(tmp_path: Path) -> None:
-    """What the shell makes of `<(...)` can be read once, and then it looks empty."""
+    """A pipe such as `<(...)` can be read only once and looks empty the second time."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = os.open(pipe, os.O_RDWR)
@@ -95,7 +95,7 @@ def test_a_pipe_that_has_been_read_is_told(tmp_path: Path) -> None:
 
 @packed
 def test_undecodable_bytes_are_named_with_their_line(ending: str, tmp_path: Path) -> None:
-    """The file, the line, the byte and its place are told."""
+    """The error names the file, the line, the byte and its position."""
     path = tmp_path / f"a.en{ending}"
     path.write_bytes(PACK[ending]("eins\nzwei\nMä".encode() + b"dchen\n" + b"Stra\xdfe\n"))
     with pytest.raises(InputError, match=r"line 4 is not UTF-8: byte 0xdf at position 5.*iconv -f"):
@@ -112,7 +112,7 @@ def test_undecodable_bytes_are_named_with_their_line(ending: str, tmp_path: Path
 def test_no_encoding_is_named_that_cannot_be(
     content: bytes, told: str, untold: str, tmp_path: Path
 ) -> None:
-    """What is pasted would make a file of garbage; a byte that no encoding has is corrected."""
+    """A wrong encoding would produce garbage; bytes that fit no encoding must be corrected."""
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     with pytest.raises(InputError, match=told) as caught:
@@ -140,7 +140,7 @@ def test_no_encoding_is_named_that_cannot_be(
     ],
 )
 def test_other_kinds_of_files_are_recognised(content: bytes, words: str, tmp_path: Path) -> None:
-    """Documents and UTF-16 are called what they are, whether or not their bytes are UTF-8."""
+    """Documents, UTF-16 and UTF-32 are identified, whether or not their bytes are valid UTF-8."""
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
@@ -151,7 +151,7 @@ def test_other_kinds_of_files_are_recognised(content: bytes, words: str, tmp_pat
 
 @packed
 def test_a_line_has_a_bound(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is too long is named, and never held: in no file, however small it is packed."""
+    """A line that is too long is reported and never held in memory, even if it compresses well."""
     path = tmp_path / f"a.en{ending}"
     path.write_bytes(PACK[ending](b"one\n" + b"a" * (32 << 20)))
     monkeypatch.setenv("DRAGOMAN_MAX_LINE_BYTES", str(1 << 20))
@@ -166,7 +166,7 @@ def test_a_line_has_a_bound(ending: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_bound_of_a_line_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its end counts; what is no number of bytes is refused."""
+    """The line ending counts; values that are not positive integers are refused."""
     path = tmp_path / "a.en"
     path.write_bytes(b"four\nfive\n")
     for most in (LONGEST_LINE, 5):
@@ -183,7 +183,7 @@ def test_the_bound_of_a_line_is_a_setting(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("ending", [*PACK][1:])
 def test_a_damaged_compressed_file_is_noticed(ending: str, tmp_path: Path) -> None:
-    """Half a file is no short one, nor is one that lacks an end; plain text is told as such."""
+    """A truncated file is reported as such, and so is a plain text with a compressed name."""
     whole = PACK[ending]("\n".join(map(str, range(20_000))).encode())
     path = tmp_path / f"a.en{ending}"
     plain = b"plain text that is long enough to be read as a header\n"
@@ -198,14 +198,14 @@ def test_a_damaged_compressed_file_is_noticed(ending: str, tmp_path: Path) -> No
 
 
 def test_two_parallel_files(tmp_path: Path) -> None:
-    """Line n of one belongs to line n of the other; the last line feed may be missing."""
+    """Lines are paired by number; the last line feed may be missing."""
     corpus = parallel(tmp_path, b"one\ntwo\n", b"eins\r\nzwei")
     assert list(read_pairs(corpus)) == [("one", "eins"), ("two", "zwei")]
     assert list(read_pairs(parallel(tmp_path, b"one", b"eins"))) == [("one", "eins")]
 
 
 def test_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
-    """Which file has how many lines, whichever is the longer."""
+    """Both counts are reported, whichever file is longer."""
     for src, tgt, words in [
         (b"1\n2\n3\n4\n", b"1\n2\n", r"a\.en has 4 lines but .*a\.de has 2"),
         (b"1\n2\n", b"1\n2\n3\n", r"a\.en has 2 lines but .*a\.de has 3"),
@@ -233,7 +233,7 @@ def test_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
 def test_a_first_row_that_names_columns_is_no_pair(
     first: str, languages: LangCodes, pair: tuple[str, str], tmp_path: Path
 ) -> None:
-    """It names them by the sides or the languages; in a memory too."""
+    """Columns may be named by side or by language, in a translation memory too."""
     path = tmp_path / "a.csv"
     path.write_text(f"{first}\n{','.join('abcd'[: first.count(',') + 1])}\n")
     given = CorpusConfig(tsv=str(path), src_lang=languages[0], tgt_lang=languages[1])
@@ -243,7 +243,7 @@ def test_a_first_row_that_names_columns_is_no_pair(
 
 @pytest.mark.parametrize("first", ["no,nein", "He,El", "de,de", "en", "en,de,fr", 'He,5",El'])
 def test_a_first_row_of_other_words_is_read_as_any_row(first: str, tmp_path: Path) -> None:
-    """Two columns are a pair; others are told."""
+    """Two columns are a pair; any other number is refused."""
     path = tmp_path / "a.csv"
     path.write_text(f"{first}\n")
     with pytest.raises(InputError, match=r"bers\.$") if first.count(",") != 1 else nullcontext():
@@ -251,7 +251,7 @@ def test_a_first_row_of_other_words_is_read_as_any_row(first: str, tmp_path: Pat
 
 
 def test_a_first_row_that_may_name_columns_is_told(tmp_path: Path) -> None:
-    """Of a language that is not known; a code may be a word."""
+    """An unknown language is read as a pair, a code that may be a word as a name; both warn."""
     path = tmp_path / "a.csv"
     for corpus in (CorpusConfig(tsv=str(path)), CorpusConfig(tm=str(path))):
         path.write_text("English,Upper Sorbian\na,b\n")
@@ -263,7 +263,7 @@ def test_a_first_row_that_may_name_columns_is_told(tmp_path: Path) -> None:
 
 
 def test_tsv(tmp_path: Path) -> None:
-    """Two columns a line; anything else is named with its line."""
+    """Each line has two columns; any other number is reported with its line."""
     path = tmp_path / "pairs.tsv"
     path.write_bytes(b"one\teins\ntwo\tzwei\n")
     corpus = CorpusConfig(tsv=str(path))
@@ -279,7 +279,7 @@ def test_tsv(tmp_path: Path) -> None:
 
 
 def test_json_lines(tmp_path: Path) -> None:
-    """Texts are found at their keys, also in inner objects."""
+    """Texts are found at their keys, also in nested objects."""
     path = tmp_path / "pairs.jsonl"
     path.write_text('{"src": "one\\ntwo", "tgt": "eins"}\n')
     assert list(read_pairs(CorpusConfig(jsonl=str(path)))) == [("one\ntwo", "eins")]
@@ -302,7 +302,7 @@ def test_json_lines(tmp_path: Path) -> None:
     ],
 )
 def test_bad_json_lines_are_named(line: str, words: str, tmp_path: Path) -> None:
-    """The line and what is wrong with it."""
+    """The error names the line and the fault."""
     path = tmp_path / "pairs.jsonl"
     path.write_text('{"src": "one", "tgt": "eins"}\n' + line + "\n")
     with pytest.raises(InputError, match=words):
@@ -320,13 +320,13 @@ def test_bad_json_lines_are_named(line: str, words: str, tmp_path: Path) -> None
     ],
 )
 def test_a_corpus_has_exactly_one_layout(layout: dict[str, str]) -> None:
-    """Too little or too much is refused with the three choices."""
+    """None or more than one is refused with the three choices."""
     with pytest.raises(InputError, match=r"src and tgt(, or tsv, or jsonl| \(--src and --tgt\))"):
         CorpusConfig(**layout)  # type: ignore[arg-type]
 
 
 def test_texts_of_corpora_can_be_read_again(tmp_path: Path) -> None:
-    """All of one side, then all of the other, as often as one likes."""
+    """All texts of one side come before those of the other, and can be read repeatedly."""
     corpus = parallel(tmp_path, b"one\ntwo\n", b"eins\nzwei\n")
     texts = CorpusTexts([corpus, corpus], ["src", "tgt"])
     expected = ["one", "two", "one", "two", "eins", "zwei", "eins", "zwei"]
@@ -336,7 +336,7 @@ def test_texts_of_corpora_can_be_read_again(tmp_path: Path) -> None:
 
 
 def test_a_table_without_names_has_columns_by_number(tmp_path: Path) -> None:
-    """As of addresses, source, target and score; a name that is a number goes first."""
+    """Such as address, source, target and score; a column named by a number goes first."""
     path = tmp_path / "a.tsv"
     path.write_text("http://a\tone\teins\t0.9\nhttp://b\ttwo\tzwei\t0.8\n")
     third = CorpusConfig(tsv=str(path), src_key="2", tgt_key="3")
@@ -363,7 +363,7 @@ def test_a_table_without_names_has_columns_by_number(tmp_path: Path) -> None:
     ],
 )
 def test_a_number_of_no_column_is_told(keys: tuple[str, str], wrong: str, tmp_path: Path) -> None:
-    """With how many there are; each column has one number, which is as it is usually written."""
+    """The error has the number of columns; only plain decimal numbers are valid."""
     path = tmp_path / "a.tsv"
     path.write_text("a\tb\tone\teins\t0.9\n")
     corpus = CorpusConfig(tsv=str(path), src_key=keys[0], tgt_key=keys[1])

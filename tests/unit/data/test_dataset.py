@@ -1,4 +1,4 @@
-"""Validation pairs taken out of a training corpus."""
+"""Validation pairs held out of a training corpus."""
 
 from collections.abc import Sequence
 
@@ -16,12 +16,12 @@ Rows = Sequence[Sequence[int]]
 
 
 def dataset_of(src: Rows, tgt: Rows | None = None) -> PairDataset:
-    """A corpus of these ids."""
+    """Return a corpus of these ids."""
     return pairs_of(src, src if tgt is None else tgt)
 
 
 def sources(dataset: PairDataset, *, usable: bool = False) -> list[tuple[int, ...]]:
-    """The source sentences, or those that training sees."""
+    """Return the source sentences, all or only those used in training."""
     which = dataset.usable(100) if usable else np.ones(len(dataset), dtype=np.bool_)
     return [tuple(dataset.src[i].tolist()) for i in np.nonzero(which)[0].tolist()]
 
@@ -32,7 +32,7 @@ def sources(dataset: PairDataset, *, usable: bool = False) -> list[tuple[int, ..
     seed=st.integers(0, 5),
 )
 def test_no_source_is_on_both_sides(src: list[list[int]], count: int, seed: int) -> None:
-    """Training keeps exactly the usable pairs whose source is in no held-out pair; all stay so."""
+    """Training keeps exactly the usable pairs whose source is not held out, or all if none is."""
     rest, held = hold_out(dataset_of(src, [2 * ids for ids in src]), count, 100, seed)
     taken, left = set(sources(held)), sources(rest, usable=True)
     assert all(held.tgt[n].tolist() == 2 * held.src[n].tolist() for n in range(len(held)))
@@ -46,7 +46,7 @@ def test_no_source_is_on_both_sides(src: list[list[int]], count: int, seed: int)
 
 
 def test_the_seed_decides() -> None:
-    """The same seed holds out the same pairs; another one others."""
+    """The seed decides which pairs are held out."""
     dataset = dataset_of([[4 + i] for i in range(500)])
     draws = [sources(hold_out(dataset, 50, 100, seed)[1]) for seed in (1, 1, 2)]
     assert draws[0] == draws[1] != draws[2]
@@ -54,7 +54,7 @@ def test_the_seed_decides() -> None:
 
 @pytest.mark.parametrize("src", [[[4, 5]], [[4, 5], [4, 5]]])
 def test_a_corpus_too_small_to_share(src: list[list[int]]) -> None:
-    """One pair, or one pair many times, is both learned from and validated by."""
+    """A single pair, or copies of it, are used both for training and for validation."""
     rest, held = hold_out(dataset_of(src), 1000, 100, seed=1)
     assert sources(held) == [(4, 5)]
     assert sources(rest, usable=True) == [(4, 5)] * len(src)

@@ -1,4 +1,4 @@
-"""Functions and the first lines of their docstrings, as they are in a library and nowhere else."""
+"""Functions and the first lines of their docstrings, from a made-up library."""
 
 import sysconfig
 from pathlib import Path
@@ -34,7 +34,7 @@ def silent():
 
 
 def test_functions_of_a_source() -> None:
-    """Their code has neither docstrings nor comments, whatever is nested in what."""
+    """Docstrings and comments are removed from their code, however they are nested."""
     assert {pair.src: pair.tgt for pair in functions_of(_SOURCE)} == {
         "def area(self): def side(x): return x return side(2) ** 2": "Return the area of it.",
         "def side(x): return x": "Return the length of a side.",
@@ -43,7 +43,7 @@ def test_functions_of_a_source() -> None:
 
 
 def test_a_long_function_is_cut() -> None:
-    """At 300 characters."""
+    """The code is cut after 300 characters."""
     ((code, _),) = functions_of(f'def f():\n    """Say it often."""\n    return {"x + " * 300}x')
     assert len(code) <= 300
     assert code.startswith("def f(): return x + x + ")
@@ -51,7 +51,7 @@ def test_a_long_function_is_cut() -> None:
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixty modules and a package of as many, each with a function that the next one also has."""
+    """Write sixty modules and a package of as many; each shares a function with the next one."""
     (tmp_path / "package").mkdir()
     for n in range(60):
         source = "".join(
@@ -65,7 +65,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("library")
 def test_the_library_is_split_by_module() -> None:
-    """Each module is on one side, a package as a whole; what both have is for training alone."""
+    """A module or a package is on one side as a whole; shared functions are only in training."""
     train, valid = (
         {pair.src.split("return ")[1] for pair in part}
         for part in docstrings_corpus(1000, 1000, seed=1)
@@ -80,7 +80,7 @@ def test_the_library_is_split_by_module() -> None:
 
 @pytest.mark.usefixtures("library")
 def test_a_seed_decides_the_order() -> None:
-    """And a number, how many there are at most."""
+    """The numbers limit how many there are."""
     train, valid = docstrings_corpus(1000, 1000, seed=1)
     assert docstrings_corpus(9, 2, seed=1) == (train[:9], valid[:2])
     other, _ = docstrings_corpus(1000, 1000, seed=2)

@@ -1,4 +1,4 @@
-"""Texts for language models: documents, hold-out, the stream of ids, characters."""
+"""Texts for language models: documents, hold-out, the stream of ids and character counts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,36 +23,36 @@ TEXT = "one line\nand one\n\n\nthree\n \nfour four\nfive"
 
 
 class Spacing:
-    """A tokenizer by protocol: code points plus 4; a space comes before a text but not its rest."""
+    """A fake tokenizer: code points plus 4, with a space before a text but not before its rest."""
 
     pad_id, bos_id, eos_id, vocab_size, content_hash = 0, BOS, EOS, 0x110004, "spacing"
     calls = 0
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """A space and the characters."""
+        """Encode a space and the characters."""
         return self.encode_rest([f" {text}" for text in texts])
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """The characters."""
+        """Encode the characters."""
         self.calls += 1
         return [[ord(char) + 4 for char in text] for text in texts]
 
 
 class Ending(Spacing):
-    """The same pieces, and another end."""
+    """The same tokenizer with another end of text."""
 
     eos_id = 1
 
 
 def written(folder: Path, text: str = TEXT, name: str = "a.txt") -> Path:
-    """A file with that text."""
+    """Write a file with this text."""
     path = folder / name
     path.write_bytes(text.encode())
     return path
 
 
 def spelt(dataset: DocumentDataset) -> list[str]:
-    """The documents with bos as ( and eos as )."""
+    """Decode the documents, with bos as ( and eos as )."""
     signs = {BOS: "(", EOS: ")"}
     rows = [dataset.texts[i].tolist() for i in range(len(dataset))]
     return ["".join(signs.get(id_) or chr(id_ - 4) for id_ in row) for row in rows]
@@ -77,7 +77,7 @@ def spelt(dataset: DocumentDataset) -> list[str]:
 def test_documents_stand_between_bos_and_eos(
     tmp_path: Path, split: Split, found: list[str], characters: int
 ) -> None:
-    """Files, lines or runs of lines; line feeds that part documents count for their ends."""
+    """Documents are files, lines or paragraphs; line feeds between them count as their ends."""
     train, held = prepare_documents([written(tmp_path)], split, Spacing(), tmp_path / "cache")
     assert spelt(train) == found
     assert train.num_chars == characters
@@ -86,9 +86,9 @@ def test_documents_stand_between_bos_and_eos(
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.9])
 def test_the_end_of_a_file_is_held_out_to_the_character(tmp_path: Path, share: float) -> None:
-    """Of n characters the first int(n * (1 - share)) are learned from, the others are not.
+    """Of n characters the first int(n * (1 - share)) are for training, the rest is held out.
 
-    The first part has no end, the second begins in the middle of the text.
+    The first part has no end, and the second begins in the middle of the text.
     """
     paths = [written(tmp_path), written(tmp_path, "zwei\nzeilen\n", "b.txt")]
     train, held = prepare_documents(
@@ -104,7 +104,7 @@ def test_the_end_of_a_file_is_held_out_to_the_character(tmp_path: Path, share: f
 
 @pytest.mark.parametrize("split", ["line", "blank-line"])
 def test_whole_documents_are_held_out_at_the_end(tmp_path: Path, split: Split) -> None:
-    """The cut moves to the next document, so that none is on both sides."""
+    """The cut moves to the next document, so that no document is on both sides."""
     parts = list(read_documents([written(tmp_path)], split, HoldOut(share=0.5)))
     cut = int(len(TEXT) * 0.5)
     for part in parts:
@@ -116,11 +116,11 @@ def test_whole_documents_are_held_out_at_the_end(tmp_path: Path, split: Split) -
 
 
 def test_a_document_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text without a blank line is not held as a whole; a file is read in blocks."""
+    """A paragraph that is too long is refused; a whole file is read in blocks."""
     monkeypatch.setenv("DRAGOMAN_MAX_LINE_BYTES", "9")
     path = written(tmp_path, "aa\n\n" + "bb\n" * 3)
     assert len(list(read_documents([path], "blank-line"))) == 2
-    for longer in ("bb\n" * 4, "喜欢\n" * 2):  # of 12 and 14 bytes
+    for longer in ("bb\n" * 4, "喜欢\n" * 2):  # 12 and 14 bytes
         path = written(tmp_path, "aa\n\n" + longer)
         with pytest.raises(InputError, match=f"begins with '{longer[:2]}.* has more than 9 bytes"):
             list(read_documents([path], "blank-line"))
@@ -128,7 +128,7 @@ def test_a_document_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_documents_are_drawn_by_their_text(tmp_path: Path) -> None:
-    """About the share is held out, equal documents on one side, whatever file they are in."""
+    """About the share is held out; equal documents are on the same side, whatever their file."""
     rng = np.random.default_rng(0)
     lines = [f"line {i}" for i in rng.integers(0, 1000, 3000)]
     paths = [written(tmp_path, "\n".join(lines)), written(tmp_path, "\n".join(lines[::-1]), "b")]
@@ -143,7 +143,7 @@ def test_documents_are_drawn_by_their_text(tmp_path: Path) -> None:
 
 
 def test_a_long_document_comes_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small the blocks are, the ids are those of the whole, with both kinds of hold-out."""
+    """The ids do not depend on the block size, with either kind of hold-out."""
     text = "To be,\nor not.\n\n 我 喜欢\n它\n x\ny\nz \nlast\nline" * 9
     tokenizer = train_tokenizer([text], TokenizerConfig(vocab_size=300))
     path = written(tmp_path, text)
@@ -165,7 +165,7 @@ def test_a_long_document_comes_in_blocks(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_second_time_nothing_is_tokenised(tmp_path: Path) -> None:
-    """The cache answers; another split, hold-out, file or end of texts is another entry."""
+    """The cache is used; another split, hold-out, file or end of text is another entry."""
     encoder, cache, path = Spacing(), tmp_path / "cache", written(tmp_path)
     first, _ = prepare_documents([path], "line", encoder, cache)
     calls = encoder.calls
@@ -185,7 +185,7 @@ def test_the_second_time_nothing_is_tokenised(tmp_path: Path) -> None:
 
 
 def test_too_little_text_is_refused(tmp_path: Path) -> None:
-    """A file of blanks, or one whose only document cannot be on both sides."""
+    """A blank file, or a single document that would be on both sides, is refused."""
     with pytest.raises(InputError, match="no text for"):
         prepare_documents([written(tmp_path, "\n \n")], "line", Spacing(), tmp_path / "cache")
     with pytest.raises(InputError, match=r"no text for .*held out"):
@@ -197,14 +197,14 @@ def test_too_little_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_texts_for_the_tokenizer_are_those_of_training(tmp_path: Path) -> None:
-    """What is held out is not seen by the tokenizer either; line feeds are."""
+    """The tokenizer sees no held-out text; it does see line feeds."""
     texts = DocumentTexts([written(tmp_path)], "file", HoldOut(share=0.5))
     assert list(texts) == list(texts) == [TEXT[: int(len(TEXT) * 0.5)]]
     assert "\n" in next(iter(texts))
 
 
 def test_line_ends_are_line_feeds(tmp_path: Path) -> None:
-    """A file from elsewhere has the characters of ours, and keeps whether its last line ends."""
+    """Other line endings become line feeds, and a missing one at the end stays missing."""
     train, _ = prepare_documents(
         [written(tmp_path, "\ufeffa\r\nb\r\n")], "file", Spacing(), tmp_path / "cache"
     )
@@ -213,7 +213,7 @@ def test_line_ends_are_line_feeds(tmp_path: Path) -> None:
 
 
 def test_the_report_counts_characters_and_tokens(tmp_path: Path) -> None:
-    """Documents, characters and tokens in a sentence."""
+    """The report has the numbers of documents, characters and tokens."""
     path = written(tmp_path, "ab\nc\n")
     dataset, _ = prepare_documents([path], "line", Spacing(), tmp_path / "cache")
     assert list(dataset.report()) == [

@@ -1,4 +1,4 @@
-"""Labelled texts: files and their mistakes, numbers of labels, batches."""
+"""Labelled texts: files and their errors, label numbers and batches."""
 
 import json
 import lzma
@@ -22,14 +22,14 @@ MakeEncoder = Callable[..., Any]
 
 
 def written(folder: Path, text: str, name: str = "reviews.tsv") -> Path:
-    """A file with that text."""
+    """Write a file with this text."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def made(count: int = 200) -> LabelledDataset:
-    """Texts of random lengths; every id of text i is 4 + i, its label i % 3."""
+    """Return texts of random lengths; every id of text i is 4 + i, its label is i % 3."""
     lengths = np.random.default_rng(0).integers(1, 40, count)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     return LabelledDataset(
@@ -42,7 +42,7 @@ def made(count: int = 200) -> LabelledDataset:
 
 
 def test_a_tsv_is_label_tab_text(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """Texts become ids, labels become their places among the sorted labels."""
+    """Texts become ids, and labels become their index among the sorted labels."""
     path = written(tmp_path, "pos\tgood\nneg\tbad  one\npos\t好吃\n")
     dataset = load_labelled(path, LabelledLayout(), make_encoder())
     assert dataset.labels == ("neg", "pos")
@@ -52,7 +52,7 @@ def test_a_tsv_is_label_tab_text(make_encoder: MakeEncoder, tmp_path: Path) -> N
 
 
 def test_columns_header_and_names_can_be_set(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """Any two columns of a wider file, a header that is no example, names for bare numbers."""
+    """Any two columns work, a header is not an example, and labels can be renamed."""
     path = written(tmp_path, "id\tsentence\tgold\n1\tgood\t1\n2\tbad\t0\n")
     layout = LabelledLayout(
         label_column=3, text_column=2, header=True, rename={"0": "negative", "1": "positive"}
@@ -64,7 +64,7 @@ def test_columns_header_and_names_can_be_set(make_encoder: MakeEncoder, tmp_path
 
 
 def test_json_lines_and_compression(tmp_path: Path) -> None:
-    """Keys are dotted, whole numbers and truth values are labels, files may be compressed."""
+    """Keys are dotted, labels may be integers or booleans, and files may be compressed."""
     rows = [
         {"gold": {"label": 1}, "body": "good"},
         {"gold": {"label": "no"}, "body": "a\tb"},
@@ -93,7 +93,7 @@ def test_json_lines_and_compression(tmp_path: Path) -> None:
 def test_what_is_no_label_and_text_is_refused(
     make_encoder: MakeEncoder, tmp_path: Path, name: str, text: str, message: str
 ) -> None:
-    """File, line and fault are named; a fraction is no label."""
+    """The error names file, line and fault; a fraction is not a label."""
     path = written(tmp_path, text, name)
     with pytest.raises(InputError, match=f"{name}.*{message}"):
         load_labelled(path, LabelledLayout(), make_encoder())
@@ -103,14 +103,14 @@ def test_what_is_no_label_and_text_is_refused(
 def test_a_header_alone_is_no_text(
     labels: tuple[str, ...], make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
-    """A file of a header is refused by its name, also where the labels are known."""
+    """A file with only a header is refused by name, also if the labels are known."""
     path = written(tmp_path, "label\ttext\n")
     with pytest.raises(InputError, match=r"reviews\.tsv holds no text with a label"):
         load_labelled(path, LabelledLayout(header=True), make_encoder(), labels)
 
 
 def test_given_labels_decide_the_numbers(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """Validation takes the numbers of training, and a label that it lacks is an error."""
+    """Validation uses the label numbers of training; an unknown label is an error."""
     path = written(tmp_path, "pos\tgood\nneg\tbad\n")
     given = ("pos", "neutral", "neg")
     dataset = load_labelled(path, LabelledLayout(), make_encoder(), labels=given)
@@ -123,7 +123,7 @@ def test_given_labels_decide_the_numbers(make_encoder: MakeEncoder, tmp_path: Pa
 def test_texts_in_the_column_of_labels_are_found_out(
     make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
-    """A label for nearly each text is a wrong column; many labels that repeat are none."""
+    """Nearly as many labels as texts means a wrong column; many repeated labels are fine."""
     path = written(tmp_path, "".join(f"text {i}\t{i % 2}\n" for i in range(40)))
     with pytest.raises(InputError, match=r"40 labels for 40 texts.*label_column \(1\)"):
         load_labelled(path, LabelledLayout(), make_encoder())
@@ -139,13 +139,13 @@ def test_texts_in_the_column_of_labels_are_found_out(
 
 @pytest.mark.parametrize("change", [{"label_column": 0}, {"text_column": 1}])
 def test_impossible_columns_are_refused(change: dict[str, int]) -> None:
-    """Label and text are two columns, counted from 1."""
+    """Label and text are two different columns, counted from 1."""
     with pytest.raises(InputError, match="label_column"):
         LabelledLayout(**change)  # type: ignore[arg-type]
 
 
 def test_the_report_counts_labels_and_cut_texts() -> None:
-    """How many of each label, and how many texts lose their end."""
+    """The report counts each label and the texts that are cut."""
     longer = int((made().texts.lengths > 30).sum())
     assert longer > 0
     assert list(made().report(30)) == [
@@ -157,7 +157,7 @@ def test_the_report_counts_labels_and_cut_texts() -> None:
 
 @pytest.mark.parametrize("max_length", [10, 40])
 def test_rows_are_framed_and_cut(max_length: int) -> None:
-    """bos, the first max_length ids, eos, padding; the label belongs to the text."""
+    """Rows are bos, the first max_length ids, eos and padding; each keeps its label."""
     dataset = made()
     config = BatchConfig(max_tokens=300, max_length=max_length)
     seen = Counter[int]()
@@ -175,7 +175,7 @@ def test_rows_are_framed_and_cut(max_length: int) -> None:
 
 
 def test_evaluation_holds_all_texts_in_fixed_batches() -> None:
-    """Every text once, in the same batches each time."""
+    """Every text comes once, in the same batches each time."""
     config = BatchConfig(max_tokens=300)
     first, second = (list(class_batches(made(), config).fixed()) for _ in range(2))
     assert sorted(i for batch in first for i in batch.indices.tolist()) == list(range(200))
@@ -185,7 +185,7 @@ def test_evaluation_holds_all_texts_in_fixed_batches() -> None:
 
 
 def test_resuming_goes_on_with_the_same_batches() -> None:
-    """A saved stream continues exactly; with other texts, labels or settings it is refused."""
+    """A saved stream continues exactly; other texts, labels or settings are refused."""
     config = BatchConfig(max_tokens=300)
     relabelled = made()
     relabelled.targets[7] += 1
@@ -199,7 +199,7 @@ def test_resuming_goes_on_with_the_same_batches() -> None:
 
 
 def test_a_part_is_taken() -> None:
-    """The examples at some rows keep their labels."""
+    """The selected examples keep their labels."""
     part = made().take(np.array([5, 3]))
     assert part.targets.tolist() == [2, 0]
     assert set(part.texts[0].tolist()) == {9}

@@ -1,4 +1,4 @@
-"""Several languages in one model: how often each direction comes, and which texts make pieces."""
+"""Several languages in one model: sampling of directions, and texts for the tokenizer."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,13 +17,13 @@ from dragoman.data.languages import BalancedTexts, tempered
 from dragoman.tasks.translate.batches import PairBatches
 
 Corpus = tuple[int, float]
-"""Pairs, and weight."""
+"""The number of pairs and the weight."""
 
 CORPORA = st.lists(st.tuples(st.integers(1, 60), st.floats(0.1, 5)), min_size=1, max_size=4)
 
 
 def dataset(number: int, pairs: int, weight: float = 1.0) -> PairDataset:
-    """Pairs of two tokens into a language of its own, which has one tag; none is too long."""
+    """Return pairs of two tokens in a language of its own with one tag; none is too long."""
     rows = [[100 * number + row, 7] for row in range(pairs)]
     return pairs_of(
         rows,
@@ -37,7 +37,7 @@ def dataset(number: int, pairs: int, weight: float = 1.0) -> PairDataset:
 
 @given(CORPORA, st.floats(1, 20))
 def test_shares_follow_the_temperature(corpora: list[Corpus], temperature: float) -> None:
-    """A direction of n pairs has a share of weight * n^(1/T); an epoch is as long as before."""
+    """A direction of n pairs has a share of weight * n^(1/T); the epoch length is unchanged."""
     found = tempered([dataset(n, *each) for n, each in enumerate(corpora)], temperature, 9)
     passes = np.array([each.weight * len(each) for each in found])
     wanted = np.array([weight * pairs ** (1 / temperature) for pairs, weight in corpora])
@@ -46,7 +46,7 @@ def test_shares_follow_the_temperature(corpora: list[Corpus], temperature: float
 
 
 def test_corpora_of_one_direction_count_together() -> None:
-    """Cutting a corpus in two changes no share; too long pairs and those held out count nowhere."""
+    """Splitting a corpus changes no share; pairs that are too long or held out do not count."""
     whole = [dataset(0, 30), dataset(1, 4)]
     parts = [replace(dataset(2, n), languages=whole[0].languages) for n in (10, 20)]
     large, small = tempered(whole, 3.0, 9)
@@ -56,7 +56,7 @@ def test_corpora_of_one_direction_count_together() -> None:
     unseen = replace(whole[0], excluded=np.arange(30) >= 4)
     assert [each.weight for each in tempered([unseen, whole[1]], 3.0, 9)] == pytest.approx([1, 1])
     assert tempered(whole, 1.0, 9) == whole
-    assert tempered(whole, 3.0, 1) == whole  # nothing can be learned from
+    assert tempered(whole, 3.0, 1) == whole  # no pair is short enough
 
 
 @settings(max_examples=20, deadline=None)
@@ -64,7 +64,7 @@ def test_corpora_of_one_direction_count_together() -> None:
 def test_an_epoch_has_the_shares_and_the_tags(
     corpora: list[Corpus], temperature: float, seed: int
 ) -> None:
-    """Each pair comes as often as its weight says, with the tag of its own direction in front."""
+    """Each pair occurs as often as its weight says, with the tag of its direction in front."""
     datasets = tempered([dataset(n, *each) for n, each in enumerate(corpora)], temperature, 9)
     source = PairBatches(datasets, BatchConfig(max_tokens=60, max_length=9))
     drawn = source.draw(np.random.default_rng(seed))
@@ -76,7 +76,7 @@ def test_an_epoch_has_the_shares_and_the_tags(
 
 
 def test_a_stream_of_several_directions_resumes() -> None:
-    """To the bit; another temperature, or other tags, are other data."""
+    """It continues bit for bit; another temperature or other tags are other data."""
     config = BatchConfig(max_tokens=60, max_length=9)
     corpora = [dataset(0, 40), dataset(1, 7)]
     other_tags = [replace(each, tags=(5,)) for each in tempered(corpora, 2.0, 9)]
@@ -88,7 +88,7 @@ def test_a_stream_of_several_directions_resumes() -> None:
 
 
 def test_what_validates_is_not_learned_either_way() -> None:
-    """Where pairs are learned both ways, none shares a side with a pair that is held out."""
+    """If pairs are learned both ways, none shares a side with a held-out pair."""
     corpus = replace(dataset(0, 40), tgt=Ragged.of([[row // 2] for row in range(40)]))
     rest, held = hold_out(corpus, 4, 9, seed=1, both=True)
     targets = {row // 2 for row in (held.src.ids.tolist()) if row != 7}
@@ -97,12 +97,12 @@ def test_what_validates_is_not_learned_either_way() -> None:
     assert not left & targets
     assert not leave_out(rest.turned(), held, both=True).usable(9)[rest.excluded].any()
     again = leave_out(rest, hold_out(dataset(0, 40), 4, 9, seed=2)[1], both=True)
-    assert again.usable(9).sum() < rest.usable(9).sum()  # what was left out before stays out
+    assert again.usable(9).sum() < rest.usable(9).sum()  # earlier exclusions stay
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0, 5.0])
 def test_pieces_are_learned_on_balanced_texts(tmp_path: Path, temperature: float) -> None:
-    """A language of n sentences comes n^(1/T) * most^(1 - 1/T) times, evenly from all of them."""
+    """A language of n sentences comes n^(1/T) * most^(1 - 1/T) times, spread evenly over them."""
     sizes, corpora = {"en": 100, "de": 81, "fr": 16}, []
     for other in ("de", "fr"):
         for language, count in ((f"en-{other}", sizes[other]), (other, sizes[other])):

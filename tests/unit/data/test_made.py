@@ -1,4 +1,4 @@
-"""Pairs that the package writes itself: files, and the law between training and validation."""
+"""Generated pairs: the files, and the separation of training and validation."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from dragoman.errors import InputError
 
 
 def test_what_is_written_is_what_was_asked_for_and_stays_so(tmp_path: Path) -> None:
-    """As many lines on both sides as the config says; a second time the same bytes, no leavings."""
+    """Both sides have the configured numbers of lines, and a second call writes the same bytes."""
     config = MadeConfig(train=50, valid=7)
     paths = write_made(config, tmp_path / "texts")
     first = {name: path.read_bytes() for name, path in paths.items()}
@@ -20,7 +20,7 @@ def test_what_is_written_is_what_was_asked_for_and_stays_so(tmp_path: Path) -> N
 
 
 def test_the_demo_the_other_way_withholds_what_the_demo_does(tmp_path: Path) -> None:
-    """The same pairs, Chinese first, without the test and without the example."""
+    """The demo's pairs with Chinese first, without the test pairs and the example."""
     paths = write_made(MadeConfig(name="demo-zh-en", train=30_000, valid=300), tmp_path)
     corpus = demo_corpus()
     for part, pairs in (("train", corpus.train), ("valid", corpus.valid)):
@@ -39,7 +39,7 @@ def test_the_demo_the_other_way_withholds_what_the_demo_does(tmp_path: Path) -> 
     ],
 )
 def test_other_pairs_than_the_shipped_ones_are_refused(config: MadeConfig, sentence: str) -> None:
-    """More of them, or other ones: the key is named; of docstrings all may be asked for."""
+    """More pairs or another seed are refused by key; docstrings have no limit."""
     with pytest.raises(InputError, match=sentence):
         config.check()
     MadeConfig(name="docstrings", train=10**6, seed=2).check()

@@ -1,4 +1,4 @@
-"""Translation memories as data: all their finished pairs, as lines; what is left is counted."""
+"""Translation memories as data: all finished pairs, as lines; the others are counted."""
 
 import gzip
 import re
@@ -19,7 +19,7 @@ from dragoman.languages import LangCodes
 def read_memory(
     path: Path, languages: LangCodes, left: Counter[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """The pairs of a memory."""
+    """Return the pairs of a memory."""
     src_lang, tgt_lang = languages
     return read_pairs(CorpusConfig(tm=str(path), src_lang=src_lang, tgt_lang=tgt_lang), left=left)
 
@@ -76,7 +76,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", ["a.tmx", "a.xlf", "a.sdlxliff", "a.csv"])
 def test_codes_of_three_letters_mean_the_same(name: str, tmp_path: Path) -> None:
-    """In the file, and where two languages are named."""
+    """Three-letter codes are equivalent, in the file and in the requested languages."""
     path = tmp_path / name
     path.write_text(FILES[name], encoding="utf-8")
     assert [*read_memory(path, ("eng", "deu"))] == EXPECTED[name][0]
@@ -89,7 +89,7 @@ def test_codes_of_three_letters_mean_the_same(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_finished_pairs_of_a_memory_are_read(name: str, tmp_path: Path) -> None:
-    """In each format, packed or not: without markup, in one line."""
+    """Each format, compressed or not, gives single lines without markup."""
     pairs, reasons = EXPECTED[name]
     for path in (tmp_path / name, tmp_path / f"{name}.gz"):
         data = FILES[name].encode()
@@ -100,7 +100,7 @@ def test_the_finished_pairs_of_a_memory_are_read(name: str, tmp_path: Path) -> N
 
 
 def test_languages_are_matched_whatever_their_regions(tmp_path: Path) -> None:
-    """The same region goes first; TMX needs both languages, XLIFF tells its own."""
+    """An equal region goes first; TMX needs both languages, XLIFF declares its own."""
     path = tmp_path / "a.tmx"
     variants = {"pt": "a", "pt-BR": "b", "en_US": "c"}
     tuvs = (f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in variants.items())
@@ -131,7 +131,7 @@ def test_languages_are_matched_whatever_their_regions(tmp_path: Path) -> None:
 def test_segments_are_pairs_where_they_are_the_same(
     tmp_path: Path, source: str, target: str, pairs: list[tuple[str, str]]
 ) -> None:
-    """A number that is there twice names none, and an empty one is not translated."""
+    """A duplicate segment number is not used, and an empty segment is not translated."""
     segments = ["<mrk mtype='seg' mid='0'/>"]
     segments += [f"<mrk mtype='seg' mid='{n}'>n{n} </mrk>" for n in (1, 2)]
     cut, done = source.format(*segments), target.format(*segments)
@@ -142,7 +142,7 @@ def test_segments_are_pairs_where_they_are_the_same(
 
 
 def test_a_memory_is_read_as_it_is_taken(tmp_path: Path) -> None:
-    """A damaged end is found when it is reached; a unit has an end."""
+    """Damage is reported when it is reached, and a unit that never ends has a limit."""
     path = tmp_path / "a.tmx"
     unit = '<tu><tuv xml:lang="en"><seg>a</seg></tuv><tuv xml:lang="de"><seg>b</seg></tuv></tu>'
     path.write_text("<tmx>" + unit * 10_000 + "<oops", "utf-8")
@@ -168,14 +168,14 @@ def test_a_memory_is_read_as_it_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read(tmp_path: Path, name: str, data: bytes, sentence: str) -> None:
-    """It is said with the file."""
+    """The error names the file."""
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match=sentence):
         list(read_memory(tmp_path / name, ("en", "de")))
 
 
 def test_a_cell_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
-    """A longer one may be a quote that is not closed."""
+    """A longer cell may be an unclosed quote."""
     path = tmp_path / "a.csv"
     line = "x" * (1 << 20) + "\n"
     path.write_text(f'"{line}"y,z\n', "utf-8")
@@ -186,7 +186,7 @@ def test_a_cell_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
 
 
 def test_a_run_says_what_it_left(make_encoder: Callable[..., Any], tmp_path: Path) -> None:
-    """The counts are kept with the ids, and depend on the languages."""
+    """The counts are cached with the ids, and depend on the languages."""
     path = tmp_path / "a.tmx"
     path.write_text(FILES["a.tmx"], "utf-8")
     for src_lang, used, count in (("en", 2, 1), ("fr", 0, 3), ("en", 2, 1)):
@@ -234,7 +234,7 @@ STATES = {
 def test_what_nobody_has_confirmed_is_no_pair(
     tool: str, said: str, tmp_path: Path, *, counts: bool, cut: bool
 ) -> None:
-    """Each tool says it in its own way, Trados of each segment."""
+    """Each tool marks confirmation in its own way, Trados for each segment."""
     after, of_unit, of_target = next(STATES[names] for names in STATES if tool in names)
     one, eins = ("<mrk mtype='seg' mid='1'>One</mrk>", "<mrk mtype='seg' mid='1'>Eins</mrk>")
     path = tmp_path / "a.xlf"
@@ -250,7 +250,7 @@ def test_what_nobody_has_confirmed_is_no_pair(
 
 
 def test_of_two_segments_the_confirmed_one_is_a_pair(tmp_path: Path) -> None:
-    """What was deleted while changes were tracked is no part of it."""
+    """Text deleted as a tracked change is left out."""
     one, two = (f"<mrk mtype='seg' mid='{n}'>{t}</mrk>" for n, t in ((1, "One"), (2, "Two")))
     drei = "<mrk mtype='seg' mid='2'><mrk mtype='x-sdl-deleted'>Drei</mrk>Zwei</mrk>"
     path = tmp_path / "a.sdlxliff"
@@ -277,7 +277,7 @@ def test_of_two_segments_the_confirmed_one_is_a_pair(tmp_path: Path) -> None:
 def test_a_pair_has_the_number_of_its_line_or_unit(
     tmp_path: Path, name: str, numbers: list[int]
 ) -> None:
-    """Headers, lines in cells and units that are no pairs count, so that it can be found."""
+    """Headers, lines within cells and unusable units count, so that the pair can be located."""
     path = tmp_path / name
     path.write_text(FILES[name], "utf-8")
     corpus = CorpusConfig(tm=str(path), src_lang="en", tgt_lang="de")

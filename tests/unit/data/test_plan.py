@@ -1,4 +1,4 @@
-"""The order that pairs are put in, where the row is cut, and batches on their way to a device."""
+"""The order of pairs, the boundaries of batches, and their transfer to a device."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from dragoman.data.batches import plan_batches
 
 @pytest.mark.parametrize("seed", range(4))
 def test_neighbours_have_nearly_the_same_lengths(seed: int) -> None:
-    """With pairs of all lengths, no step along the order changes a length by more than one."""
+    """If all lengths occur, no step along the order changes a length by more than one."""
     src, tgt = (axis.ravel() for axis in np.meshgrid(np.arange(1, 20), np.arange(1, 20)))
     plan = plan_batches(src, tgt, 40, np.random.default_rng(seed))
     assert np.abs(np.diff(src[plan.order])).max() <= 1
@@ -16,7 +16,7 @@ def test_neighbours_have_nearly_the_same_lengths(seed: int) -> None:
 
 
 def test_a_batch_is_filled_to_the_last_token() -> None:
-    """Ten pairs of 5 and 5 tokens fill a budget of 100, and all but the first batch do."""
+    """Ten pairs of 5 and 5 tokens fill a budget of 100, in all batches but the first and last."""
     lengths = np.full(105, 5)
     plan = plan_batches(lengths, lengths, 100, np.random.default_rng(0))
     sizes = np.diff(plan.bounds).tolist()
@@ -26,7 +26,7 @@ def test_a_batch_is_filled_to_the_last_token() -> None:
 
 
 def test_wider_strips_are_taken_where_they_pad_less() -> None:
-    """For a batch that is large for its corpus the plan pads less than with strips of one."""
+    """For a batch that is large relative to its corpus, the plan pads less than strips of one."""
     rng = np.random.default_rng(0)
     src, tgt = rng.integers(1, 60, (2, 600))
     order = np.lexsort((src, tgt))

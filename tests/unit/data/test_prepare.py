@@ -1,4 +1,4 @@
-"""Tokenising once: the cache, what invalidates it, what is reported, how much memory it takes."""
+"""Tokenizing once: the cache, its invalidation, the report and memory use."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,14 +20,14 @@ Tokenised = Callable[[CorpusConfig], PairDataset]
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> CorpusConfig:
-    """Six pairs: two good, one identical, three with an empty side."""
+    """Return six pairs: two good, one identical, three with an empty side."""
     (tmp_path / "a.en").write_text("one\nsame\n\ntwo\n \n\n")
     (tmp_path / "a.de").write_text("eins\nsame\ndrei\n\u3000\t\n\nzweiundvierzig\n")
     return CorpusConfig(name="six", src=str(tmp_path / "a.en"), tgt=str(tmp_path / "a.de"))
 
 
 def test_ids_are_those_of_the_tokenizer(corpus: CorpusConfig, tokenised: Tokenised) -> None:
-    """Pair i is line i + 1; a side of nothing but spaces has no ids."""
+    """Pair i is line i + 1; a side of spaces alone has no ids."""
     dataset = tokenised(corpus)
     assert len(dataset) == 6
     assert dataset.src[0].tolist() == [ord(char) + 4 for char in "one"]
@@ -40,9 +40,9 @@ def test_ids_are_those_of_the_tokenizer(corpus: CorpusConfig, tokenised: Tokenis
 def test_the_cache_is_never_stale(
     corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
-    """Another byte in a file, another tokenizer or other keys make another dataset.
+    """Another byte in a file, another tokenizer or other keys give another dataset.
 
-    For any name and weight it answers with the same arrays, memory-mapped: nothing is tokenised.
+    Any name and weight share the same memory-mapped arrays, without tokenizing again.
     """
     cache = tmp_path / "cache"
     first = prepare(corpus, make_encoder(), make_encoder(), cache)
@@ -64,7 +64,7 @@ def test_the_cache_is_never_stale(
 def test_what_another_run_has_put_there_meanwhile_stays(
     corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
-    """Of two runs that tokenise the same at once, the slower takes nothing away from the faster."""
+    """When two runs tokenize the same corpus at once, the slower keeps the faster one's files."""
     cache, slow = tmp_path / "cache", make_encoder()
     encode_batch, folders = slow.encode_batch, list[tuple[Path, int]]()
 
@@ -83,7 +83,7 @@ def test_what_another_run_has_put_there_meanwhile_stays(
 def test_ids_take_two_bytes_when_they_can(
     corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
-    """A vocabulary of 65,536 fits in 16 bits, one more does not."""
+    """A vocabulary of 65,536 fits into 16 bits, a larger one does not."""
     small, large = make_encoder(vocab_size=1 << 16), make_encoder("x", vocab_size=(1 << 16) + 1)
     dataset = prepare(corpus, small, large, tmp_path / "cache")
     assert dataset.src.ids.dtype == np.uint16
@@ -91,7 +91,7 @@ def test_ids_take_two_bytes_when_they_can(
 
 
 def test_the_report_counts_and_shows_lines(corpus: CorpusConfig, tokenised: Tokenised) -> None:
-    """Empty, over-long and identical pairs, with line numbers from 1, and what is left."""
+    """Empty, over-long and identical pairs are reported with line numbers, and what is left."""
     dataset = tokenised(corpus)
     assert list(dataset.report(max_length=4)) == [
         "six: 2 of 6 pairs are used.",
@@ -117,7 +117,7 @@ def test_the_report_counts_and_shows_lines(corpus: CorpusConfig, tokenised: Toke
 def test_of_many_lines_the_first_are_shown(
     text: str, used: str, identical: str, tokenised: Tokenised, tmp_path: Path
 ) -> None:
-    """The count is whole and the examples are few; no ids at all is a dataset too."""
+    """The count is complete, the examples are few; a dataset may have no ids at all."""
     (tmp_path / "a.tsv").write_text(text)
     dataset = tokenised(CorpusConfig(tsv=str(tmp_path / "a.tsv")))
     assert next(dataset.report(10)).endswith(f": {used} pairs are used.")
@@ -127,7 +127,7 @@ def test_of_many_lines_the_first_are_shown(
 def test_tokenizers_must_agree_on_special_ids(
     corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
-    """Source and target are padded and ended with the same ids."""
+    """Source and target must share the padding and end ids."""
     other = make_encoder()
     other.eos_id = 7
     with pytest.raises(InputError, match="special tokens differently"):
@@ -137,7 +137,7 @@ def test_tokenizers_must_agree_on_special_ids(
 def test_a_cache_that_cannot_be_written_is_an_error_in_words(
     corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path
 ) -> None:
-    """A file where the folder should be: its path and the reason."""
+    """If the folder's path is a file, the error has the path and the reason."""
     (tmp_path / "cache").write_text("not a folder")
     with pytest.raises(
         DragomanError, match=r"Cannot write the cache .*cache: .*; name a folder .* data\.cache"
@@ -165,7 +165,7 @@ print(len(dataset), tracemalloc.get_traced_memory()[1])
 
 
 def test_memory_grows_by_offsets_only(tmp_path: Path) -> None:
-    """Three times the pairs take under 60 bytes more a pair, where the ids alone would take 160.
+    """Three times the pairs take under 60 more bytes per pair; the ids alone would take 160.
 
     At 5 million pairs that is 0.3 GB.
     """

@@ -1,4 +1,4 @@
-"""WAV files as samples: what is read, at which rate, and what is refused in a sentence."""
+"""WAV files as samples: formats, sample rates and errors."""
 
 import struct
 import wave
@@ -17,7 +17,7 @@ from dragoman.errors import InputError
 def write(
     path: Path, content: bytes, *, rate: int = 16_000, channels: int = 1, width: int = 2
 ) -> Path:
-    """A WAV file with these bytes as samples."""
+    """Write a WAV file with these bytes as samples."""
     with wave.open(str(path), "wb") as sound:
         sound.setparams((channels, width, rate, 0, "NONE", "not compressed"))
         sound.writeframes(content)
@@ -25,14 +25,14 @@ def write(
 
 
 def tone(hertz: float, rate: int, seconds: float = 0.5) -> Tensor:
-    """A sine in float64."""
+    """Return a sine in float64."""
     return (
         2 * torch.pi * hertz * torch.arange(int(rate * seconds), dtype=torch.float64) / rate
     ).sin()
 
 
 def test_samples_are_read_as_they_are(tmp_path: Path) -> None:
-    """From -1 to almost 1, in order."""
+    """Samples are from -1 to almost 1, in order."""
     numbers = [0, 1, -1, 12_345, 32_767, -32_768]
     path = write(tmp_path / "a.wav", struct.pack("<6h", *numbers))
     samples = read_wav(path)
@@ -42,7 +42,7 @@ def test_samples_are_read_as_they_are(tmp_path: Path) -> None:
 
 
 def test_two_channels_are_averaged(tmp_path: Path) -> None:
-    """Left and right stand side by side in the file."""
+    """The left and right samples are interleaved in the file."""
     path = write(tmp_path / "a.wav", struct.pack("<4h", 100, 300, -500, 100), channels=2)
     assert (read_wav(path) * 32768).tolist() == [200, -200]
 
@@ -64,26 +64,26 @@ def test_another_rate_is_converted(tmp_path: Path) -> None:
     st.floats(200, 3_000),
 )
 def test_tones_below_both_limits_are_kept(old: int, new: int, hertz: float) -> None:
-    """What the new rate samples is what resampling gives, away from the abrupt ends."""
+    """Resampling equals sampling at the new rate, away from the edges."""
     got = resample(tone(hertz, old), old, new)
     inside = slice(len(got) // 4, len(got) // 2)
     assert float((got[inside] - tone(hertz, new)[inside]).abs().max()) < 2e-3
 
 
 def test_tones_above_the_new_limit_are_removed() -> None:
-    """7 kHz at 8,000 samples per second would be heard as 1 kHz."""
+    """7 kHz would alias to 1 kHz at 8,000 samples per second."""
     got = resample(tone(7_000, 44_100), 44_100, 8_000)
     assert float(got[500:-500].abs().max()) < 2e-3
 
 
 @given(st.integers(1, 500), st.integers(1, 48_000), st.integers(1, 48_000))
 def test_the_length_is_that_of_the_time(length: int, old: int, new: int) -> None:
-    """As many samples as fit, rounded up, whatever the two rates have in common."""
+    """The number of samples is rounded up, whatever common factor the rates have."""
     assert len(resample(torch.ones(length), old, new)) == -(-length * new // old)
 
 
 def test_what_is_no_such_sound_is_refused(tmp_path: Path) -> None:
-    """In one sentence that names the file and what to do."""
+    """One sentence names the file and what to do."""
     path = tmp_path / "a.wav"
     whole = write(path, bytes(200)).read_bytes()
     for content, message in (

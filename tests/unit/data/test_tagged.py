@@ -1,4 +1,4 @@
-"""Tagged words: files and their mistakes, span schemes, pieces, batches and the way back."""
+"""Tagged words: files and their errors, span schemes, pieces, batches and predictions."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -42,14 +42,14 @@ Ulm NNP I-NP I-LOC
 
 
 def written(folder: Path, text: str) -> Path:
-    """A file with that text."""
+    """Write a file with this text."""
     path = folder / "words.conll"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def made(make_encoder: MakeEncoder, count: int = 60) -> TaggedDataset:
-    """Sentences of 1 to 12 words of 1 to 5 pieces; all pieces of word w are 4 + w."""
+    """Return sentences of 1 to 12 words of 1 to 5 pieces; all pieces of word w are 4 + w."""
     rng = np.random.default_rng(0)
     sentences = np.concatenate([[0], np.cumsum(rng.integers(1, 13, count))])
     words = int(sentences[-1])
@@ -69,7 +69,7 @@ def made(make_encoder: MakeEncoder, count: int = 60) -> TaggedDataset:
 
 
 def test_a_conll_file_becomes_bio(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """First column the word, last the tag, document lines no words, spans as BIO."""
+    """The first column is the word, the last one the tag; document lines are skipped."""
     dataset = load_tagged(written(tmp_path, IOB1), TaggedLayout(), make_encoder())
     assert dataset.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
     assert dataset.by_sentence(dataset.tags) == [
@@ -84,7 +84,7 @@ def test_a_conll_file_becomes_bio(make_encoder: MakeEncoder, tmp_path: Path) -> 
 
 
 def test_other_columns_and_plain_tags(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """A part of speech stands for its own word; its column is chosen from either end."""
+    """Part-of-speech tags are plain; the column is counted from either end."""
     for column in (2, -3):
         layout = TaggedLayout(tag_column=column)
         dataset = load_tagged(written(tmp_path, IOB1), layout, make_encoder())
@@ -95,7 +95,7 @@ def test_other_columns_and_plain_tags(make_encoder: MakeEncoder, tmp_path: Path)
 
 
 def test_what_parts_columns_and_sentences(tmp_path: Path) -> None:
-    """Blanks or tabs part columns, other spaces are words; several blank lines are one."""
+    """Spaces and tabs separate columns, other white space is a word; blank lines collapse."""
     path = written(tmp_path, "\n\na\tO\r\n\u3000  O\n \t\n\nb O")
     found = [(s.words, s.tags, s.line) for s in read_tagged(path, TaggedLayout())]
     assert found == [(["a", "\u3000"], ["O", "O"], 3), (["b"], ["O"], 7)]
@@ -113,13 +113,13 @@ def test_what_parts_columns_and_sentences(tmp_path: Path) -> None:
 def test_what_is_no_word_and_tag_is_refused(
     make_encoder: MakeEncoder, tmp_path: Path, text: str, message: str
 ) -> None:
-    """File, line and fault are named."""
+    """The error names file, line and fault."""
     with pytest.raises(InputError, match=f"words.conll.*{message}"):
         load_tagged(written(tmp_path, text), TaggedLayout(), make_encoder())
 
 
 def test_given_labels_decide_the_numbers(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """Validation takes the numbers of training, and a tag that it lacks is an error."""
+    """Validation uses the tag numbers of training; an unknown tag is an error."""
     path, encoder = written(tmp_path, IOB1), make_encoder()
     given = ("I-PER", "B-PER", "O", "I-LOC", "B-LOC")
     dataset = load_tagged(path, TaggedLayout(), encoder, labels=given)
@@ -129,19 +129,19 @@ def test_given_labels_decide_the_numbers(make_encoder: MakeEncoder, tmp_path: Pa
 
 
 def test_malformed_tags_are_counted_and_said(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """An I without a beginning is read as one; a scheme that is given is not guessed."""
+    """An I without a B is read as a B; a given scheme is not guessed."""
     path = written(tmp_path, "a B-X\nb O\nc I-X\n")
     dataset = load_tagged(path, TaggedLayout(), make_encoder())
     assert dataset.by_sentence(dataset.tags) == [["B-X", "O", "B-X"]]
     assert "1 tag does not follow the scheme" in list(dataset.report(100))[2]
     as_iob1 = load_tagged(path, TaggedLayout(scheme="iob1"), make_encoder())
-    assert (as_iob1.scheme, as_iob1.malformed) == ("iob1", 1)  # there it is the B that is wrong
+    assert (as_iob1.scheme, as_iob1.malformed) == ("iob1", 1)  # here the B is malformed
     assert as_iob1.tags.tolist() == dataset.tags.tolist()
 
 
 @pytest.mark.parametrize("change", [{"word_column": 0}, {"tag_column": 1}])
 def test_impossible_columns_are_refused(change: dict[str, int]) -> None:
-    """Word and tag are two columns, counted from 1 or from the end."""
+    """Word and tag are two different columns, counted from 1 or from the end."""
     with pytest.raises(InputError, match="word_column"):
         TaggedLayout(**change)  # type: ignore[arg-type]
 
@@ -151,7 +151,7 @@ def test_impossible_columns_are_refused(change: dict[str, int]) -> None:
 def test_first_pieces_carry_the_tags(
     make_encoder: MakeEncoder, limit: int, sampling: float
 ) -> None:
-    """Every word is predicted once, at its first piece, whether or not its sentence is parted."""
+    """Every word is predicted once, at its first piece, even if its sentence is split."""
     dataset = made(make_encoder)
     config = BatchConfig(max_tokens=100, max_length=limit, subword_sampling=sampling)
     seen = Counter[int]()
@@ -178,7 +178,7 @@ def test_first_pieces_carry_the_tags(
 
 
 def test_a_sentence_is_parted_only_when_it_must_be(make_encoder: MakeEncoder) -> None:
-    """Parts are as long as the limit allows, and the report counts such sentences."""
+    """Parts are as long as the limit allows, and the report counts the split sentences."""
     dataset = made(make_encoder)
     lengths = np.diff(dataset.pieces.offsets[dataset.sentences])
     limit = int(np.sort(lengths)[-5])
@@ -194,7 +194,7 @@ def test_a_sentence_is_parted_only_when_it_must_be(make_encoder: MakeEncoder) ->
 
 
 def test_a_sentence_without_words_has_no_place_in_a_batch(make_encoder: MakeEncoder) -> None:
-    """Predictions come back with as many tags as words; of no sentence there is no batch."""
+    """Predictions still have one tag per word; a dataset without sentences has no batches."""
     dataset = replace(made(make_encoder, 3), sentences=np.array([0, 2, 2, 3]))
     dataset = replace(dataset, pieces=dataset.pieces.take(np.arange(3)), tags=np.zeros(3, int))
     (batch,) = tag_batches(dataset, BatchConfig()).fixed()
@@ -205,7 +205,7 @@ def test_a_sentence_without_words_has_no_place_in_a_batch(make_encoder: MakeEnco
 
 
 def test_a_word_without_pieces_is_not_predicted(tmp_path: Path) -> None:
-    """No tag slips to another word, and a sentence of such words alone is in no batch."""
+    """No tag moves to another word, and a sentence of such words alone is in no batch."""
 
     class Dropping:
         vocab_size, pad_id, bos_id, eos_id, content_hash = 99, 0, 2, 3, ""
@@ -237,7 +237,7 @@ def test_a_word_without_pieces_is_not_predicted(tmp_path: Path) -> None:
 
 
 def test_resuming_goes_on_with_the_same_batches(make_encoder: MakeEncoder) -> None:
-    """A saved stream continues exactly; with other tags it is refused."""
+    """A saved stream continues exactly; other tags are refused."""
     config = BatchConfig(max_tokens=100, subword_sampling=0.3)
     dataset, other = made(make_encoder), made(make_encoder)
     other.tags[3] += 1
@@ -246,7 +246,7 @@ def test_resuming_goes_on_with_the_same_batches(make_encoder: MakeEncoder) -> No
 
 
 def test_a_part_is_taken(make_encoder: MakeEncoder) -> None:
-    """Chosen sentences keep words and tags."""
+    """The selected sentences keep words and tags."""
     dataset = made(make_encoder)
     rows = np.array([7, 2, 30, 11])
     part = dataset.take(rows)
@@ -262,7 +262,7 @@ def test_a_part_is_taken(make_encoder: MakeEncoder) -> None:
     ("begin", "inside", "end", "single"), [tuple("BMES"), tuple("BILU"), tuple("BIES")]
 )
 def test_the_dialects_of_bioes(begin: str, inside: str, end: str, single: str) -> None:
-    """M is I, L is E, U is S."""
+    """M means I, L means E, and U means S."""
     tags = [f"{begin}-A", f"{inside}-A", f"{end}-A", f"{single}-A", "O"]
     assert detect_scheme([tags]) == "bioes"
     assert find_spans(tags, "bioes") == ([Span(0, 3, "A"), Span(3, 4, "A")], 0)
@@ -288,7 +288,7 @@ def test_the_dialects_of_bioes(begin: str, inside: str, end: str, single: str) -
 def test_broken_spans_are_read_and_counted(
     scheme: Scheme, tags: str, spans: list[tuple[int, int, str]], malformed: int
 ) -> None:
-    """What goes on with nothing begins; what is not ended ends before what is not its own."""
+    """A stray continuation begins a span; an unfinished span ends before a tag of another one."""
     assert find_spans(tags.split(), scheme) == ([Span(*span) for span in spans], malformed)
 
 
@@ -298,13 +298,13 @@ def test_broken_spans_are_read_and_counted(
         (["O O", "O"], "bio"),
         (["I-A I-A O", "O"], "iob1"),
         (["I-A B-A", "I-B"], "iob1"),
-        (["B-A I-A", "O I-A"], "bio"),  # an I that begins is a slip there
-        (["I-A I-A", "O I-A", "B-A"], "iob1"),  # and so is a needless B here
+        (["B-A I-A", "O I-A"], "bio"),  # the initial I is an error in BIO
+        (["I-A I-A", "O I-A", "B-A"], "iob1"),  # the needless B is an error in IOB1
         (["NN VB O"], "plain"),
         (["B-A I-A", "E-A"], "bioes"),
         (["B-A PER"], "bio"),
     ],
 )
 def test_the_scheme_is_that_of_the_whole_file(files: list[str], scheme: Scheme) -> None:
-    """Most beginnings decide between BIO and IOB1; one E makes BIOES."""
+    """Most starts decide between BIO and IOB1; a single E means BIOES."""
     assert detect_scheme([tags.split() for tags in files]) == scheme

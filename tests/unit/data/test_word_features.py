@@ -1,4 +1,4 @@
-"""What words look like, as numbers."""
+"""Features of the form of words, as numbers."""
 
 import pytest
 from hypothesis import given
@@ -21,26 +21,26 @@ from dragoman.data.word_features import COUNT, word_features, word_shape
     ],
 )
 def test_shapes(word: str, shape: str) -> None:
-    """Of equal kinds in a row there are two at most."""
+    """Runs of characters of one kind are shortened to two."""
     assert word_shape(word) == shape
 
 
 def test_they_are_the_same_everywhere() -> None:
-    """A folder is used on other machines: the hash is no one's own."""
+    """Folders move between machines: the hash does not depend on the process or platform."""
     expected = (17878, 4781, 17358, 17377, 16550, 8276, 7715, 3808, 5851, 7160)
     assert word_features("Basel", 20_000) == expected
 
 
 @given(st.text(max_size=12), st.integers(2, 50))
 def test_each_is_a_row_of_the_table(word: str, rows: int) -> None:
-    """Any text has all of them; row 0 stands for no word."""
+    """Any text has all features; row 0 stands for no word."""
     found = word_features(word, rows)
     assert len(found) == COUNT
     assert all(0 < number < rows for number in found)
 
 
 def test_what_is_alike_has_features_in_common() -> None:
-    """Words that differ in capitals, in the end or in the beginning."""
+    """Words that differ in case, suffix or prefix share features."""
 
     def common(first: str, second: str) -> int:
         pairs = zip(word_features(first, 1 << 20), word_features(second, 1 << 20), strict=True)
