@@ -1,4 +1,4 @@
-"""Recipes for the tests of the train room."""
+"""Recipes for the tests of training."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from dragoman.train.config import TrainConfig
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> TranslateRecipe:
-    """Six steps on forty pairs of numbers; validation and a checkpoint every second one."""
+    """Six steps on forty pairs of numbers, with validation and a checkpoint every two steps."""
     lines = [f"{i} {i + 1} {i + 2}" for i in range(40)]
     (tmp_path / "a.src").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "a.tgt").write_text("\n".join(x[::-1] for x in lines) + "\n", encoding="utf-8")

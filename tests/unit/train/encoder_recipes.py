@@ -1,4 +1,4 @@
-"""Small recipes that are learned in a second or two: labelled, tagged and bare texts."""
+"""Small recipes that train in a second or two: labelled, tagged and plain texts."""
 
 from pathlib import Path
 from random import Random
@@ -32,7 +32,7 @@ TRAIN = TrainConfig(
 
 
 def model(head: Head) -> EncoderOnlyConfig:
-    """One layer, or so."""
+    """Return a tiny model config."""
     return EncoderOnlyConfig(
         d_model=32,
         num_heads=2,
@@ -46,7 +46,7 @@ def model(head: Head) -> EncoderOnlyConfig:
 
 
 def labelled_file(path: Path, count: int = 80) -> Path:
-    """Texts in which one word decides."""
+    """Write texts whose label depends on one word."""
     draw = Random(1)
     lines = []
     for number in range(count):
@@ -58,7 +58,7 @@ def labelled_file(path: Path, count: int = 80) -> Path:
 
 
 def tagged_file(path: Path, count: int = 80) -> Path:
-    """Sentences in which Ann is a name, with what follows it if that is Bo."""
+    """Write sentences in which Ann is a name, together with Bo if that follows."""
     draw = Random(2)
     lines = []
     for _ in range(count):
@@ -75,7 +75,7 @@ def tagged_file(path: Path, count: int = 80) -> Path:
 
 
 def classify_recipe(folder: Path) -> ClassifyRecipe:
-    """Whether a text is good."""
+    """Return a recipe that classifies texts as good or bad."""
     return ClassifyRecipe(
         out=str(folder / "run"),
         data=LabelledFiles(train=str(labelled_file(folder / "texts.tsv"))),
@@ -87,7 +87,7 @@ def classify_recipe(folder: Path) -> ClassifyRecipe:
 
 
 def tag_recipe(folder: Path) -> TagRecipe:
-    """Who is named."""
+    """Return a recipe that tags names."""
     return TagRecipe(
         out=str(folder / "run"),
         data=TaggedFiles(train=str(tagged_file(folder / "words.conll")), layout=TaggedLayout()),
@@ -99,7 +99,7 @@ def tag_recipe(folder: Path) -> TagRecipe:
 
 
 def masked_recipe(folder: Path) -> MaskedRecipe:
-    """What stands in the gaps of all of these."""
+    """Return a recipe that predicts masked words in all of these texts."""
     (folder / "bare.txt").write_text("the film was bad\nit was so good\n\n" * 30, encoding="utf-8")
     return MaskedRecipe(
         out=str(folder / "pretrained"),

@@ -1,4 +1,4 @@
-"""A recipe of each task that leaves no setting at its default, and its batches made by hand."""
+"""A recipe of each task with no setting at its default, and its batches made by hand."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ from dragoman.train.recipe import RunRecipe
 STEPS, SEED, PEAK, WARMUP = 4, 7, 0.05, 3
 TRAIN = TrainConfig(
     max_steps=STEPS,
-    max_minutes=1e9,  # neither of these two is reached
+    max_minutes=1e9,  # neither limit is reached
     patience=99,
     seed=SEED,
     device="cpu",
@@ -69,7 +69,7 @@ TRAIN = TrainConfig(
     log_every=1,
 )
 R_DROP = 0.7
-"""Where a batch is read twice: the weight of how far both predictions are apart."""
+"""The weight of the R-Drop divergence, for tasks that read a batch twice."""
 RATES: Mapping[str, Callable[[int], float]] = {
     "noam": lambda step: PEAK * 16**-0.5 * min(step**-0.5, step * WARMUP**-1.5),
     "inverse-sqrt": lambda step: PEAK * min(step / WARMUP, (WARMUP / step) ** 0.5),
@@ -79,41 +79,41 @@ RATES: Mapping[str, Callable[[int], float]] = {
     "linear": lambda step: PEAK * min(1, step / WARMUP) * (1 - (step - 1) / STEPS),
     "constant": lambda step: PEAK * min(1, step / WARMUP),
 }
-"""Of the first step, which is 1, to the last; the model is 16 wide."""
+"""Learning rates of the steps, counted from 1; the model's width is 16."""
 BATCH = NoisyBatchConfig(max_tokens=90, max_length=7, subword_sampling=0.3, token_dropout=0.25)
 UNKNOWN_ID, MASKED_ID = 1, 260
-"""Ids: four special ones, the bytes, then the mask, where there is one."""
+"""The ids are four special tokens, the bytes and then the mask, if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hand:
-    """What the loop of a task works with."""
+    """What a hand-written loop needs for a task."""
 
     build: Callable[[], nn.Module]
     batches: Iterator[Any]
     validation: Sequence[Any]
     read: Callable[[Any, Any], tuple[Tensor, Tensor]]
-    """From model and batch to logits `(M, V)` and targets `(M)`."""
+    """Map model and batch to logits `(M, V)` and targets `(M)`."""
     passes: int = 1
-    """How often a step reads a batch: by R-Drop twice, one half of the logits after the other."""
+    """Passes per batch: two for R-Drop, whose logits are in the two halves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A recipe, what `config.json` says by it, and how to learn the same by hand."""
+    """A recipe, its entries in `config.json`, and the same training by hand."""
 
     recipe: RunRecipe
     written: Mapping[str, object]
     learner: Callable[[Tokenizer], Hand]
-    """From the tokenizer that the run has learned."""
+    """Build the loop's inputs from the tokenizer that the run trained."""
 
     def open(self) -> Hand:
-        """What a loop works with that begins where the run did."""
+        """Return the inputs of a loop that starts from the same state as the run."""
         return self.learner(Tokenizer.load(Path(self.recipe.out) / "tokenizer.json"))
 
 
 def translate(folder: Path) -> Case:
-    """Pairs of numbers, longer and shorter ones."""
+    """Return the case of translating longer and shorter pairs of numbers."""
     lines = [" ".join(str(i + k) for k in range(1 + i % 5)) for i in range(60)]
     (folder / "a.src").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "a.tgt").write_text("\n".join(x[::-1] for x in lines) + "\n", encoding="utf-8")
@@ -163,13 +163,13 @@ def translate(folder: Path) -> Case:
             passes=2,
         )
 
-    asked = decoding | {"split_sentences": True}  # what training finds in its validation sources
+    asked = decoding | {"split_sentences": True}  # found in the validation sources
     written = {"decoding": asked, "src_lang": "en", "tgt_lang": "de"}
     return Case(recipe=recipe, written=written, learner=learner)
 
 
 def generate(folder: Path) -> Case:
-    """Short documents, generate_."""
+    """Return the case of generating short documents."""
     text = "".join(f"{'it was so good ' * (1 + i % 3)}{i}\n" for i in range(60))
     (folder / "a.txt").write_text(text, encoding="utf-8")
     settings = generate_.PackConfig(
@@ -218,7 +218,7 @@ def generate(folder: Path) -> Case:
 
 
 def pretrain(folder: Path) -> Case:
-    """Texts of three kinds, some of whose tokens are hidden."""
+    """Return the case of pretraining on texts of three kinds with some tokens masked."""
     masking = pretrain_.MaskConfig(share=0.4, masked=0.5, random=0.3)
     settings = BatchConfig(max_tokens=90, max_length=7, subword_sampling=0.3)
     recipe = encoder_recipes.masked_recipe(folder)
@@ -263,7 +263,7 @@ def pretrain(folder: Path) -> Case:
 
 
 def hidden(model: EncoderOnly, ids_BL: Tensor) -> Tensor:
-    """In training, the mask stands for a quarter of the pieces; no special token is hidden."""
+    """Mask a quarter of the pieces in training, except special tokens."""
     if not model.training:
         return ids_BL
     chosen_BL = torch.rand(ids_BL.shape) < 0.25
@@ -277,7 +277,7 @@ def labels(
     batches: Callable[..., Any],
     read: Callable[[Any, Any], tuple[Tensor, Tensor]],
 ) -> Case:
-    """Texts or words with labels, some of whose pieces are hidden."""
+    """Return the case of labelling texts or words with some pieces masked."""
     recipe = replace(
         recipe,
         data=replace(recipe.data, hold_out=6),
@@ -306,7 +306,7 @@ def labels(
 
 
 def classify(folder: Path) -> Case:
-    """Labelled texts."""
+    """Return the case of classifying labelled texts."""
 
     def read(model: EncoderOnly, part: classify_.ClassBatch) -> tuple[Tensor, Tensor]:
         return model(hidden(model, part.ids_BL)), part.labels_B
@@ -317,7 +317,7 @@ def classify(folder: Path) -> Case:
 
 
 def tag(folder: Path) -> Case:
-    """Sentences with tags."""
+    """Return the case of tagging the words of sentences."""
 
     def read(model: EncoderOnly, part: tag_.TagBatch) -> tuple[Tensor, Tensor]:
         first_BL = part.tags_BL >= 0

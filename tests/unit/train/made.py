@@ -1,4 +1,4 @@
-"""Tiny models, made batches and silent reporters for the tests of the train room."""
+"""Tiny models, generated batches and silent reporters for the tests of training."""
 
 import random
 import resource
@@ -48,12 +48,12 @@ RESULT = StepResult(loss=2.0, grad_norm=1.0, learning_rate=1e-3, num_tokens=10)
 def make_model(
     config: EncoderDecoderConfig = TINY, dtype: torch.dtype = torch.float64
 ) -> EncoderDecoder:
-    """A model with random weights, in training mode."""
+    """Return a model with random weights, in training mode."""
     return EncoderDecoder(config).to(dtype).train()
 
 
 def make_job(recipe: RunRecipe) -> tuple[Any, list[str]]:
-    """The job of a recipe, whose folder stays empty, and what was said."""
+    """Return the job of a recipe, with an empty folder, and its messages."""
     said: list[str] = []
     with RunFolder.of(recipe).open(recipe) as folder:
         return find_task(recipe.task).assemble(recipe, folder, said.append, unchecked), said
@@ -62,7 +62,7 @@ def make_job(recipe: RunRecipe) -> tuple[Any, list[str]]:
 def make_stepper(
     model: EncoderDecoder, config: TrainConfig = CONFIG, smoothing: float = 0.1
 ) -> Stepper[PairBatch]:
-    """What takes steps with `model`, with the optimizer of `config`."""
+    """Return a stepper for `model`, with the optimizer of `config`."""
     return Stepper(
         model=model,
         optimizer=make_optimizer(model, config),
@@ -73,17 +73,17 @@ def make_stepper(
 
 
 def batch_loss(model: EncoderDecoder, smoothing: float, batch: PairBatch) -> Tensor:
-    """The sum over the target's tokens, as the job of translating takes it."""
+    """Sum the loss over the target's tokens, as the translation job does."""
     return summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
 
 
 def no_autocast() -> AbstractContextManager[object]:
-    """The precision of the weights."""
+    """Use the precision of the weights."""
     return nullcontext()
 
 
 def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], first: int = 0) -> PairBatch:
-    """Pairs of ids, padded, numbered from `first`."""
+    """Return a padded batch of pairs of ids, numbered from `first`."""
     tgt_out = [[*tgt, EOS] for _, tgt in pairs]
     num_targets = sum(map(len, tgt_out))
     return PairBatch(
@@ -97,7 +97,7 @@ def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], first: int 
 
 
 def random_pairs(count: int) -> list[tuple[list[int], list[int]]]:
-    """Pairs of random ids, 1 to 9 on a side."""
+    """Return pairs of random ids, 1 to 9 on a side."""
 
     def side() -> list[int]:
         return [random.randrange(4, VOCAB) for _ in range(random.randint(1, 9))]
@@ -106,12 +106,12 @@ def random_pairs(count: int) -> list[tuple[list[int], list[int]]]:
 
 
 def weights_of(model: EncoderDecoder) -> dict[str, Tensor]:
-    """A copy of the weights."""
+    """Return a copy of the weights."""
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
 def trained(recipe: RunRecipe) -> tuple[Mapping[str, float], str]:
-    """The scores of the best step of a run to its end, and what the run said."""
+    """Train to the end, and return the best step's scores and the messages."""
     console, file = make_console(terminal=False)
     best = train(recipe, console=console).progress.best
     assert best is not None
@@ -119,14 +119,14 @@ def trained(recipe: RunRecipe) -> tuple[Mapping[str, float], str]:
 
 
 def make_console(*, terminal: bool) -> tuple[Console, StringIO]:
-    """A console, and where it writes."""
+    """Return a console and its output file."""
     file = StringIO()
     return Console(file=file, force_terminal=terminal, width=200, highlight=False), file
 
 
 @contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
-    """No file can grow beyond `size` bytes: for the writer the same as a full disk."""
+    """Limit files to `size` bytes, which has the same effect as a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -137,22 +137,22 @@ def file_size_limit(size: int) -> Iterator[None]:
 
 @dataclass
 class Watcher(Reporter):
-    """A reporter that remembers what it was told."""
+    """A reporter that records its calls."""
 
     steps: list[int] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     validated_at: list[int] = field(default_factory=list)
 
     def stepped(self, progress: Progress, result: StepResult) -> None:  # noqa: ARG002
-        """A step was taken."""
+        """Record a step."""
         self.steps.append(progress.step)
 
     def validated(self, progress: Progress, validation: object) -> None:  # noqa: ARG002
-        """A validation was made."""
+        """Record a validation."""
         self.validated_at.append(progress.step)
 
     def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002
-        """The run ended."""
+        """Record the end."""
         self.reasons.append(reason)
 
 

@@ -1,4 +1,4 @@
-"""Small runs in one process: what starts, stops and looks into them."""
+"""Small runs in one process: starting, stopping and inspecting them."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ from dragoman.train.trainer import TrainResult
 
 @dataclass
 class Scorer:
-    """Gives the scores that a test wants, one validation after the other."""
+    """A score function that returns given scores in order."""
 
     bleu: Iterator[float]
     sources: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Scorer:
 
 
 def change(recipe: TranslateRecipe, **values: int) -> TranslateRecipe:
-    """The recipe with other numbers for training."""
+    """Return the recipe with other training settings."""
     return replace(recipe, train=replace(recipe.train, **values))  # type: ignore[arg-type]
 
 
@@ -59,7 +59,7 @@ def train_scored(
     console: Console | None = None,
     check: Check = unchecked,
 ) -> TrainResult:
-    """Train with scores that a test chooses, unheard where it gives no console."""
+    """Train with given scores, silently unless there is a console."""
     console = console or make_console(terminal=False)[0]
     return run_recipe(
         recipe, partial(assemble, score=scorer), console=console, estimate=lambda: check
@@ -67,18 +67,18 @@ def train_scored(
 
 
 def run(recipe: TranslateRecipe, *bleu: float) -> tuple[TrainResult, str]:
-    """Train, with these scores for one validation after the other."""
+    """Run with these scores, one per validation."""
     console, file = make_console(terminal=False)
     return train_scored(recipe, Scorer(iter(bleu)), console), file.getvalue()
 
 
 def exported(recipe: TranslateRecipe) -> dict[str, Tensor]:
-    """The weights in the model folder."""
+    """Return the weights in the model folder."""
     return load_file(Path(recipe.out) / "model.safetensors")
 
 
 def saved(recipe: TranslateRecipe) -> list[Path]:
-    """The checkpoints of the run."""
+    """Return the checkpoints of the run."""
     return checkpoints(Path(recipe.out) / "training" / "checkpoints")
 
 
@@ -88,15 +88,15 @@ def same(one: Mapping[str, Tensor], two: Mapping[str, Tensor]) -> bool:
 
 
 def bits(recipe: TranslateRecipe) -> dict[str, str]:
-    """The hash of each file of tensors: the model and all checkpoints."""
+    """Return the hash of each tensor file of the model and all checkpoints."""
     files = sorted(Path(recipe.out).rglob("*.safetensors"))
     return {str(f.relative_to(recipe.out)): sha256(f.read_bytes()).hexdigest() for f in files}
 
 
 def interrupt(recipe: TranslateRecipe, at: int, bleu: Sequence[float]) -> TrainResult:
-    """Run until Ctrl-C is pressed, in the middle of step `at`."""
+    """Run until Ctrl-C is pressed during step `at`."""
     steps: list[int] = []
-    rehearsed = 0 if saved(recipe) else 2  # steps with the largest batches; a run goes on without
+    rehearsed = 0 if saved(recipe) else 2  # rehearsal steps; none on resuming
 
     def press(*_: object) -> None:
         steps.append(1)
@@ -111,7 +111,7 @@ def interrupt(recipe: TranslateRecipe, at: int, bleu: Sequence[float]) -> TrainR
 
 
 def assert_same_runs(one: TranslateRecipe, two: TranslateRecipe) -> None:
-    """Both have the same tensors to the bit and the same figures."""
+    """Both runs have bit-identical tensors and the same figures."""
     assert bits(one) == bits(two)
     assert figures(one) == figures(two)
 
@@ -119,9 +119,9 @@ def assert_same_runs(one: TranslateRecipe, two: TranslateRecipe) -> None:
 def assert_goes_on_the_same(
     recipe: TranslateRecipe, at: int, bleu: Sequence[float]
 ) -> tuple[TrainResult, str]:
-    """Stopped by Ctrl-C at a step and gone on with, a run ends as one that never was.
+    """A run that is stopped by Ctrl-C and resumed ends like one that was not.
 
-    Returns how it went on; the other is in the folder with `-whole` at the end of its name.
+    Returns the result of resuming; the other run's folder has the suffix `-whole`.
     """
     whole = replace(recipe, out=recipe.out + "-whole")
     run(whole, *bleu)
@@ -135,7 +135,7 @@ def assert_goes_on_the_same(
 
 
 def figures(recipe: TranslateRecipe) -> list[tuple[object, ...]]:
-    """What metrics.jsonl says that is no time and no end."""
+    """Return metrics.jsonl without times and end lines."""
     text = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]
     return [

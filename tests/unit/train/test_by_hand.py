@@ -1,7 +1,7 @@
-"""What training is told, training does: a run of each task equals a loop that is written out here.
+"""Training equals a loop that is written out here, for each task and all its settings.
 
-The loops are plain torch. Of the package they use the model classes and what makes batches of a
-task's files (`hand.py`): nothing of `train` but the recipes that say what is to be done.
+The loops are plain torch. From the package they use the model classes and the batches of each
+task's files (`hand.py`); from `train` they use only the recipes, which say what to do.
 """
 
 import copy
@@ -24,7 +24,7 @@ from dragoman.train.config import PrecisionSetting
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What a loop by hand comes to."""
+    """The result of a hand-written loop."""
 
     start: nn.Module
     model: nn.Module
@@ -78,7 +78,7 @@ def apart(logits_MV: Tensor, others_MV: Tensor) -> Tensor:
 
 @torch.no_grad()
 def validate(hand: Hand, saved: Mapping[str, Tensor], *, bf16: bool) -> tuple[nn.Module, float]:
-    """The model with saved weights, and its mean loss on what is held out, without smoothing."""
+    """Return the model with saved weights and its mean validation loss, without smoothing."""
     model = hand.build().eval()
     parameters = dict(model.named_parameters())
     assert set(parameters) == set(saved)
@@ -94,7 +94,7 @@ def validate(hand: Hand, saved: Mapping[str, Tensor], *, bf16: bool) -> tuple[nn
 
 
 def distance(one: nn.Module, two: nn.Module) -> float:
-    """The norm of the difference of all weights."""
+    """Return the norm of the difference of all weights."""
     pairs = zip(one.parameters(), two.parameters(), strict=True)
     return math.sqrt(sum((p - q).square().sum().item() for p, q in pairs))
 
@@ -102,11 +102,11 @@ def distance(one: nn.Module, two: nn.Module) -> float:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_is_the_loop(task: str, precision: PrecisionSetting, tmp_path: Path) -> None:
-    """Weights, figures and folder are those that the recipe asks for.
+    """Weights, figures and folder match the recipe.
 
-    The fused loss rounds at other places than autograd's, in bf16 to three digits: there a run is
-    to be nearer to the loop in bf16 than to the one in fp32. The loss of a validation is the same
-    in either, so that it shows which of the two it was made in.
+    The fused loss rounds at other places than autograd's, in bf16 to three digits: there a run must
+    be closer to the loop in bf16 than to the one in fp32. The loss of a validation is the same in
+    either, so it shows in which precision it was computed.
     """
     case, bf16 = TASKS[task](tmp_path), precision == "bf16"
     recipe = replace(case.recipe, train=replace(case.recipe.train, precision=precision))
@@ -131,7 +131,7 @@ def test_a_run_is_the_loop(task: str, precision: PrecisionSetting, tmp_path: Pat
     rel = 0.1 if bf16 else 1e-5
     assert [line["loss"] for line in steps] == pytest.approx(alike.losses, rel=rel)
     assert [line["grad_norm"] for line in steps] == pytest.approx(alike.norms, rel=rel)
-    assert min(alike.norms) > 0.2  # twice what the gradients are clipped to
+    assert min(alike.norms) > 0.2  # twice the clipping threshold
 
     assert valid[4] == pytest.approx(loss, rel=5e-7)
     state = load_file(checkpoint / "optimizer.safetensors").items()
@@ -146,9 +146,9 @@ def test_a_run_is_the_loop(task: str, precision: PrecisionSetting, tmp_path: Pat
 
 
 def test_nothing_is_as_it_would_be_anyway(tmp_path: Path) -> None:
-    """Every setting is another than its default: a new one has to be set, and followed, above.
+    """No setting above has its default value, so each new setting must be added and followed.
 
-    Each task has a schedule of its own. A tracker changes no number, and would need its library.
+    Each task has its own schedule. A tracker changes no numbers, and needs its library.
     """
     recipes = [make(tmp_path).recipe for make in TASKS.values()]
     assert {recipe.train.schedule for recipe in recipes} == set(RATES)

@@ -1,4 +1,4 @@
-"""What a run learns from and validates on is looked at while there are no weights yet."""
+"""A run checks its training and validation data before there are weights."""
 
 import json
 from collections.abc import Iterable
@@ -22,9 +22,9 @@ from dragoman.tasks.task import train
 def test_a_check_comes_before_the_weights(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked once about the model's real vocabulary and all batches; nothing is drawn yet.
+    """It is called once with the model's real vocabulary and all batches, before any random draw.
 
-    Drawing the weights of a model that fills the memory takes longer than anybody waits for a no.
+    Initializing a model that fills the memory would delay the error too long.
     """
     recipe = TASKS[task](tmp_path).recipe
     asked: list[tuple[ModelConfig, Stream[Any], int]] = []
@@ -50,7 +50,7 @@ def test_a_check_comes_before_the_weights(
 
 @pytest.mark.parametrize("task", ["translate", "generate", "classify", "tag"])
 def test_a_run_goes_on_with_the_texts_that_judged_it(task: str, tmp_path: Path) -> None:
-    """Other validation texts choose another best model; a run of before knows nothing of them."""
+    """Other validation texts would choose another best model; older runs do not record them."""
     recipe = TASKS[task](tmp_path).recipe
     given: dict[str, Any] = {}
     for side in ("src", "tgt") if task == "translate" else ("train",):

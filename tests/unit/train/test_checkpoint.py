@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not there."""
+"""Checkpoints are complete or absent."""
 
 import json
 import random
@@ -29,14 +29,14 @@ from dragoman.train.progress import Progress
 
 
 def make_state(step: int, text: str = "") -> SavedState:
-    """The state after a step."""
+    """Return the state after a step."""
     numbers = {field.name: number for number, field in enumerate(fields(Progress), start=1)}
     progress = replace(Progress(**numbers), step=step, seconds=1 / 3, best={"loss": 0.1})  # type: ignore[arg-type]
     return SavedState(progress=progress, batches={"epoch": 2, "x": text})
 
 
 def make_tensors(size: int = 4) -> Tensors:
-    """A checkpoint of random numbers."""
+    """Return a checkpoint of random numbers."""
     return {
         "weights": {"a.weight": torch.randn(size, 3), "b": torch.randn(3)},
         "optimizer": {"a.weight/exp_avg": torch.randn(size, 3), "a.weight/step": torch.tensor(7.0)},
@@ -50,12 +50,12 @@ def save(folder: Path, step: int, keep: int = 3, every: int = 10) -> Path:
 
 
 def steps(folder: Path) -> list[int]:
-    """The steps of the checkpoints that are there."""
+    """Return the steps of the existing checkpoints."""
     return [int(path.name.removeprefix("step-")) for path in checkpoints(folder)]
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    """What is read is what was written, bit for bit, under the same names."""
+    """Tensors are read as they were written, to the bit and under the same names."""
     written = make_tensors()
     path = save_checkpoint(tmp_path, make_state(20), written, keep=3, every=10)
     state, read = load_checkpoint(path)
@@ -70,16 +70,16 @@ def test_round_trip(tmp_path: Path) -> None:
     ("written", "keep", "kept"),
     [
         ([10, 20, 30, 40, 50], 3, [30, 40, 50]),
-        ([10, 20, 27, 30], 1, [20, 30]),  # and the one that would take its place
+        ([10, 20, 27, 30], 1, [20, 30]),  # and the one at 20, which 27 does not replace
         ([10, 20, 30, 37, 38], 3, [20, 30, 38]),
         ([10, 20, 30, 37, 38, 40], 3, [20, 30, 40]),
-        ([10, 20, 30, 40, 43], 3, [30, 40, 43]),  # such as the last step of a run
+        ([10, 20, 30, 40, 43], 3, [30, 40, 43]),  # such as a run's last step
     ],
 )
 def test_keeps_the_newest(tmp_path: Path, written: list[int], keep: int, kept: list[int]) -> None:
-    """The newest `keep` stay; one at an odd step (Ctrl-C) drives out none that would be there.
+    """The newest `keep` stay; one at an odd step (Ctrl-C) does not displace regular ones.
 
-    The newest two of all have the optimizer's state.
+    The newest two have the optimizer's state.
     """
     for step in written:
         save(tmp_path, step, keep=keep)
@@ -89,7 +89,7 @@ def test_keeps_the_newest(tmp_path: Path, written: list[int], keep: int, kept: l
 
 
 def test_full_disk(tmp_path: Path) -> None:
-    """A full disk is one sentence; older checkpoints stay whole, and nothing half-written stays."""
+    """A full disk is reported in one sentence; older checkpoints stay, and no partial one does."""
     first = save(tmp_path, 10)
     before = {path: path.read_bytes() for path in first.iterdir()}
     large = make_tensors(size=20_000)
@@ -106,7 +106,7 @@ def test_full_disk(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("damage", ["missing", "cut", "noise"])
 def test_damaged_files(tmp_path: Path, name: str, damage: str) -> None:
-    """A file that is missing, cut short or no such file at all is one sentence that names it."""
+    """A missing, truncated or invalid file is reported by name in one sentence."""
     path = save(tmp_path, 10)
     file = path / name
     if damage == "missing":
@@ -118,7 +118,7 @@ def test_damaged_files(tmp_path: Path, name: str, damage: str) -> None:
 
 
 def flip(file: Path) -> None:
-    """Change one bit of its last tensor."""
+    """Flip one bit of the last tensor."""
     content = bytearray(file.read_bytes())
     content[-2] ^= 1 << random.randrange(8)
     file.write_bytes(content)
@@ -126,9 +126,9 @@ def flip(file: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_flipped_bit_is_noticed(tmp_path: Path, name: str) -> None:
-    """Whichever file of tensors it is in, the file is named; of a checkpoint without hashes none.
+    """The damaged tensor file is named; checkpoints without hashes are not verified.
 
-    The one before takes its place, and the damaged one goes; where there is none, it stays.
+    The previous checkpoint replaces the damaged one, which is removed; the only one is kept.
     """
     said: list[str] = []
     flip(save(tmp_path, 10) / f"{name}.safetensors")
@@ -148,7 +148,7 @@ def test_a_flipped_bit_is_noticed(tmp_path: Path, name: str) -> None:
 
 
 def test_other_versions(tmp_path: Path) -> None:
-    """Old checkpoints, without hashes, are read; that of a newer dragoman is not damaged."""
+    """Old checkpoints without hashes are read; a newer dragoman's is not taken for damaged."""
     for step in (10, 20):
         path = save(tmp_path, step)
     state = json.loads((path / "state.json").read_text())
@@ -162,7 +162,7 @@ def test_other_versions(tmp_path: Path) -> None:
 
 
 def test_average_is_the_mean(tmp_path: Path) -> None:
-    """Averaging gives the mean of each weight, in float32, correctly rounded."""
+    """Averaging gives the mean of each weight in float32, correctly rounded."""
     written = {step: make_tensors() for step in (10, 20, 30)}
     paths = [
         save_checkpoint(tmp_path, make_state(step), tensors, keep=3, every=10)
@@ -176,7 +176,7 @@ def test_average_is_the_mean(tmp_path: Path) -> None:
 
 
 def test_tidy_where_nothing_can_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be removed is a sentence that names it."""
+    """A file that cannot be removed is reported by name."""
     for step in (10, 20, 30):
         save(tmp_path, step)
 
@@ -189,12 +189,12 @@ def test_tidy_where_nothing_can_be_removed(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_checkpoint_survives_a_power_failure(tmp_path: Path, disk: Disk) -> None:
-    """Its files and its folder are on the disk before it has its name, and then its name is."""
+    """The files and the folder are synced before the rename, and the new name after it."""
     save(tmp_path, 10)
     disk.assert_renamed("step-00000010")
 
 
 def test_a_lack_of_memory_is_no_fault_of_a_checkpoint(tmp_path: Path) -> None:
-    """Nobody is told to delete a run for it."""
+    """Out of memory is not reported as a damaged checkpoint, which users might delete."""
     with pytest.raises(RuntimeError, match="out of memory"), readable(tmp_path):
         raise RuntimeError("CUDA error: out of memory")

@@ -1,4 +1,4 @@
-"""What goes wrong in a run is said once, by its figures, with what to change."""
+"""Problems of a run are reported once, with figures and advice."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,13 +15,13 @@ from dragoman.train.progress import Progress
 
 CONFIG = TrainConfig(max_steps=1000, warmup_steps=5)
 Course = Sequence[tuple[float, float]]
-"""The training loss of all steps up to a validation, and the loss of that."""
+"""Pairs of the training loss before a validation and the validation loss."""
 
 
 def run(
     course: Course, *, norms: Sequence[float] = (), best: int = 0, gains: Sequence[float] = ()
 ) -> list[tuple[str, ...]]:
-    """What is said at each validation of such a run; ten steps lead to each."""
+    """Return the warnings at each validation of a run with ten steps before each."""
     checks, said = Checks(CONFIG), []
     for number, (loss, valid) in enumerate(course):
         for _ in range(10):
@@ -41,15 +41,15 @@ FALLING = [(5, 5.0), (4, 4.0), (3, 4.2), (2, 4.4)]
     ("course", "more"),
     [
         ([(5, 5), (4, 4), (3, 3.5), (2.9, 3.52), (2.85, 3.5), (2.8, 3.53), (2.8, 3.5)], {}),
-        (FALLING, {"best": 50}),  # the score is the best so far
+        (FALLING, {"best": 50}),  # the score is still the best
         ([(max(loss, 4), valid) for loss, valid in FALLING], {}),
         ([(5, 5), (4, 4), (4.4, 4)], {}),
         (LEVEL, {"norms": [0.1, 0.2, 9.0]}),
-        (LEVEL, {"gains": [0.1, 0.05, 0.0]}),  # never used: its task tells it
+        (LEVEL, {"gains": [0.1, 0.05, 0.0]}),  # never used, which is for the task to report
     ],
 )
 def test_nothing_is_said_of_a_good_run(course: Course, more: Mapping[str, Any]) -> None:
-    """Losses that fall, waver a little, and stay; what does not reach a limit."""
+    """There are no warnings for losses that fall, waver slightly or stay, below each limit."""
     assert run(course, **more) == [()] * len(course)
 
 
@@ -69,7 +69,7 @@ def test_nothing_is_said_of_a_good_run(course: Course, more: Mapping[str, Any]) 
 def test_what_goes_wrong_is_said_once(
     course: Course, more: Mapping[str, Any], figures: str, advice: str
 ) -> None:
-    """With its figures and what to change, when it is so and not again."""
+    """A warning has figures and advice, and is given once."""
     worse = (course[-1][0] - 0.5, course[-1][1] + 0.2) if course is FALLING else course[-1]
     again: dict[str, Any] = {name: [*values, values[-1]] for name, values in more.items()}
     *before, (sentence,), after = run([*course, worse], **again)
@@ -81,7 +81,7 @@ def test_what_goes_wrong_is_said_once(
 
 @pytest.mark.parametrize(("step", "warned"), [(11, True), (10, False)])
 def test_all_of_it_waits_for_the_warm_up(*, step: int, warned: bool) -> None:
-    """What a task warns of, too, is said once, when twice the warm-up is over."""
+    """Warnings start after twice the warm-up, and those of a task are given once too."""
     checks, found = Checks(CONFIG), Validation(loss=3.0, warnings=("it is deaf", "it is mute"))
     told = checks.judge(Progress(step=step), found, {}).warnings
     assert told == (found.warnings if warned else ())
@@ -92,11 +92,11 @@ def test_all_of_it_waits_for_the_warm_up(*, step: int, warned: bool) -> None:
 
 
 def test_a_resumed_run_remembers() -> None:
-    """By its log: what was said, the least loss and norm, and what a source was worth."""
+    """The log restores the warnings given, the minimum loss and norm, and the source gain."""
     figures = {"loss": 4.0, "source_gain": 2.0}
     log = [
         LogLine(step=10, loss=1.0, grad_norm=0.01, valid={}),
-        LogLine(step=10, valid=figures),  # in the warm-up
+        LogLine(step=10, valid=figures),  # during the warm-up
         LogLine(step=20, loss=3.0, grad_norm=0.1),
         LogLine(
             step=20, valid=figures, warnings=["it is deaf", "the norm of the gradient has grown x"]
@@ -112,12 +112,12 @@ def test_a_resumed_run_remembers() -> None:
 
 
 def judged(sizes: Mapping[str, float]) -> str:
-    """What is said of gradients of these sizes."""
+    """Return the warnings about gradients of these sizes."""
     return " ".join(Checks(CONFIG).judge(Progress(step=99), Validation(loss=1.0), sizes).warnings)
 
 
 def test_a_layer_without_gradient_is_named() -> None:
-    """One that gets over a hundred times less than a typical one; embeddings do not count."""
+    """A layer with under a hundredth of the typical gradient is named; embeddings are ignored."""
     even = {f"encoder.layers.{n}.ffn.weight": 1e-3 for n in range(4)}
     assert judged(even | {"embedding.weight": 0.0}) == ""
     less = judged(even | {"encoder.layers.2.ffn.weight": 9e-6})
@@ -126,7 +126,7 @@ def test_a_layer_without_gradient_is_named() -> None:
 
 
 def test_gradients_are_measured_by_what_adam_keeps() -> None:
-    """The root mean square of each weight's; where those of a layer vanish, it is named."""
+    """Gradients are the root mean squares in Adam's state; a layer where they vanish is named."""
     model = make_model(replace(TINY, num_encoder_layers=3))
     stepper = make_stepper(model, replace(CONFIG, beta2=0.5, clip_norm=None))
     assert stepper.gradient_sizes() == {}

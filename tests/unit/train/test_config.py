@@ -1,4 +1,4 @@
-"""The options of a training run."""
+"""The settings of a training run."""
 
 import re
 from typing import Any
@@ -20,7 +20,7 @@ from dragoman.train.config import TrainConfig
     ],
 )
 def test_conflicts(options: dict[str, Any], message: str) -> None:
-    """A run without an end, a number that means nothing and a conflict are each one sentence."""
+    """A run without an end, an invalid number or a conflict is reported in one sentence."""
     with pytest.raises(InputError, match=re.escape(message)):
         TrainConfig(**options)
 
@@ -29,5 +29,5 @@ def test_conflicts(options: dict[str, Any], message: str) -> None:
     "options", [{"patience": 1, "schedule": "noam"}, {"max_steps": 1, "seed": (1 << 63) - 1}]
 )
 def test_what_must_work(options: dict[str, Any]) -> None:
-    """Patience alone ends a run whose rate does not fall to 0; the largest seed is a seed."""
+    """Patience alone can end a run with a constant rate; the largest seed is valid."""
     assert all(getattr(TrainConfig(**options), name) == value for name, value in options.items())

@@ -1,4 +1,4 @@
-"""Damaged files of a run: resuming works, or ends in one sentence."""
+"""Resuming from damaged files works or is refused in one sentence."""
 
 import json
 import os
@@ -27,9 +27,9 @@ CASES = int(os.environ.get("DRAGOMAN_FUZZ", "100"))
 
 @pytest.fixture
 def resume(recipe: TranslateRecipe) -> Callable[[], None]:
-    """What resuming an interrupted run does with its files, a finished one's too."""
+    """Resume an interrupted run, reading the files of a finished one too."""
     interrupt(recipe, 3, [1, 2])
-    shutil.rmtree(saved(recipe)[0])  # which would take the place of the damaged one
+    shutil.rmtree(saved(recipe)[0])  # which would replace the damaged one
     with RunFolder.of(recipe).open(recipe) as folder:
         folder.mark_finished("3 steps", Progress(step=3, best={"loss": 1.0, "bleu": 2.0}))
         job = find_task("translate").assemble(recipe, folder, lambda _: None, unchecked)
@@ -53,7 +53,7 @@ def resume(recipe: TranslateRecipe) -> Callable[[], None]:
 def test_damaged_files_are_read_or_refused(
     recipe: TranslateRecipe, resume: Callable[[], None]
 ) -> None:
-    """Whatever happens to a text file of a run, there is no other error than one sentence."""
+    """Any damage to a text file of a run causes at most a one-sentence error."""
     training = Path(recipe.out) / "training"
     (state,) = training.glob("checkpoints/step-00000003/state.json")
     files = [state, *(training / f"{name}.json" for name in ("recipe", "finished"))]
@@ -85,9 +85,9 @@ NEVER_SAVED: list[tuple[str, str, object]] = [
 
 
 def test_states_that_no_run_has_saved(recipe: TranslateRecipe) -> None:
-    """They are refused before the run goes on, not where it stumbles over them later."""
+    """Invalid states are refused at once, not when the run first uses them."""
     interrupt(recipe, 3, [1, 2])
-    shutil.rmtree(saved(recipe)[0])  # which would take the place of the damaged one
+    shutil.rmtree(saved(recipe)[0])  # which would replace the damaged one
     (file,) = Path(recipe.out).rglob("step-00000003/state.json")
     whole = file.read_bytes()
     for section, key, value in NEVER_SAVED:
@@ -99,7 +99,7 @@ def test_states_that_no_run_has_saved(recipe: TranslateRecipe) -> None:
 
 
 def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: TranslateRecipe) -> None:
-    """A power failure that leaves `recipe.json` empty costs nothing, and mixes no two runs."""
+    """If a power failure empties `recipe.json`, it is restored, and two runs are never mixed."""
     interrupt(recipe, 3, [1, 2])
     file = Path(recipe.out) / "training" / "recipe.json"
     whole = file.read_bytes()

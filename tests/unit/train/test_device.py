@@ -1,4 +1,4 @@
-"""Which device trains, and in which precision."""
+"""The choice of device and precision for training."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ UseGpus = Callable[..., None]
 
 @pytest.fixture
 def use_gpus(monkeypatch: pytest.MonkeyPatch) -> UseGpus:
-    """So many GPUs are there; torch can use them, or none where their driver is too old."""
+    """Simulate this number of GPUs, optionally with a driver that is too old for torch."""
 
     def use(count: int, *, usable: bool = True) -> None:
         monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
@@ -41,7 +41,7 @@ def use_gpus(monkeypatch: pytest.MonkeyPatch) -> UseGpus:
 def test_a_device_that_is_not_there(
     use_gpus: UseGpus, names: Sequence[str], num_gpus: int, said: str
 ) -> None:
-    """The error offers only what is there; on other kinds the package does not run at all."""
+    """The error lists only available devices; other kinds are not supported at all."""
     use_gpus(num_gpus)
     for name in names:
         with pytest.raises(InputError) as caught:
@@ -51,7 +51,7 @@ def test_a_device_that_is_not_there(
 
 
 def test_a_gpu_by_number(use_gpus: UseGpus) -> None:
-    """Each of two GPUs is itself, and "cuda" is the current one; what torch cannot use is none."""
+    """Numbers select a GPU, and "cuda" is the current one; unusable GPUs do not count."""
     use_gpus(2)
     assert [choose_device(name).index for name in ("cuda:0", "cuda:1", "cuda")] == [0, 1, None]
     assert choose_device("auto").type == "cuda"
@@ -73,7 +73,7 @@ def test_a_gpu_by_number(use_gpus: UseGpus) -> None:
 def test_auto_on_a_gpu(
     supported: dict[bool, bool], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """bf16 where the GPU computes in it and does not only emulate it, as those before Ampere do."""
+    """bf16 is chosen if the GPU computes in it; before Ampere it is only emulated."""
 
     def is_bf16_supported(*, including_emulation: bool = True) -> bool:
         return supported[including_emulation]
@@ -87,7 +87,7 @@ def test_auto_on_a_gpu(
     reason="reads from Linux what the processor can do",
 )
 def test_auto_on_a_cpu() -> None:
-    """bf16 where the processor has instructions for it; no other device is known to have any."""
+    """bf16 is chosen if the processor has instructions for it; unknown devices get fp32."""
     has_units = any(unit in CPU.read_text().split() for unit in ("avx512_bf16", "amx_bf16"))
     assert choose_precision("auto", torch.device("cpu")) == ("bf16" if has_units else "fp32")
     assert choose_precision("auto", torch.device("meta")) == "fp32"
@@ -98,9 +98,9 @@ def test_auto_on_a_cpu() -> None:
 def test_deterministic_algorithms(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception] | None, own: str | None
 ) -> None:
-    """Only inside, and only if asked for; afterwards all is as it was, whatever happens.
+    """They are enabled only inside the context and if requested, then restored, even on errors.
 
-    What the user has set for cuBLAS is left alone.
+    The user's setting for cuBLAS is kept.
     """
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     if own:
@@ -120,5 +120,5 @@ def test_deterministic_algorithms(
         if error:
             raise error
         if own is None:
-            del os.environ["CUBLAS_WORKSPACE_CONFIG"]  # others may change it too
+            del os.environ["CUBLAS_WORKSPACE_CONFIG"]  # other code may change it too
     assert settings() == before

@@ -1,7 +1,7 @@
-"""What a run brings to another device: to "meta", which has no numbers, and to two GPUs made here.
+"""Moving a run to another device: "meta", which has no values, and two fake GPUs.
 
-On "meta" no loss can be computed, so what runs there ends in an error; what it has given the model
-by then is known.
+On "meta" no loss can be computed, so each run ends in an error; the inputs of the model up to then
+are checked.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ META = torch.device("meta")
 
 @contextmanager
 def given() -> Iterator[set[str]]:
-    """The devices of all tensors that modules are called with."""
+    """Record the devices of all tensors that are passed to modules."""
     devices: set[str] = set()
 
     def look(_: nn.Module, arguments: tuple[Any, ...]) -> None:
@@ -44,7 +44,7 @@ def given() -> Iterator[set[str]]:
 
 @pytest.mark.parametrize("task", hand.TASKS)
 def test_batches_follow_the_model(task: str, tmp_path: Path) -> None:
-    """Those of a step and those of a validation."""
+    """Batches of a step and of a validation are moved to the model's device."""
     recipe, say = hand.TASKS[task](tmp_path).recipe, make_console(terminal=False)[0].print
     with RunFolder.of(recipe).open(recipe) as folder:
         job = find_task(task).assemble(recipe, folder, say, unchecked)
@@ -58,7 +58,7 @@ def test_batches_follow_the_model(task: str, tmp_path: Path) -> None:
 
 
 def test_the_optimizer_follows_the_model() -> None:
-    """Its moments come from a file to a CPU; the weights are elsewhere."""
+    """Moments are loaded from a file to the CPU and moved to the device of the weights."""
     model = make_model().to(META)
     optimizer = torch.optim.Adam(model.parameters())
     moments = {f"{name}/exp_avg": torch.ones(p.shape) for name, p in model.named_parameters()}
@@ -68,9 +68,9 @@ def test_the_optimizer_follows_the_model() -> None:
 
 
 def test_random_numbers_of_every_gpu_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkpoint keeps the state of each one's generator, and each one gets its own back.
+    """A checkpoint stores the state of each GPU's generator and restores it.
 
-    On a machine with other GPUs those that are there and were there do.
+    With another number of GPUs, those that exist in both are restored.
     """
     states = list[Tensor]()
     of_torch: dict[str, Callable[..., object]] = {

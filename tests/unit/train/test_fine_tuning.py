@@ -28,13 +28,13 @@ from dragoman.train.start import start_from
 
 @pytest.fixture
 def tuning(recipe: TranslateRecipe) -> TranslateRecipe:
-    """Six more steps with a model that six steps have made."""
+    """Fine-tune for six steps a model that was trained for six steps."""
     run(recipe, 1, 2, 3, 0)
     return start_from(replace(recipe, out=recipe.out + "-tuned"), open_folder(recipe.out))
 
 
 def test_the_tokenizers_are_those_of_the_folder(tuning: TranslateRecipe) -> None:
-    """No tokenizer is trained: the tokenizers are the same files, and this is said."""
+    """The tokenizer files are copied, none is trained, and the output says so."""
     _, said = run(tuning, 1, 2, 3, 4, 0)
     assert "none is trained, so the settings in [tokenizer] are not used." in said
     assert "Training a tokenizer" not in said
@@ -56,7 +56,7 @@ def test_the_tokenizers_are_those_of_the_folder(tuning: TranslateRecipe) -> None
 def test_texts_in_other_languages_are_told(
     tuning: TranslateRecipe, between: str, told: str | None
 ) -> None:
-    """Such as of the other direction; a warning, and no error."""
+    """Texts in other languages, such as swapped ones, cause a warning and no error."""
     start = open_folder(tuning.start.model or "")
     there = replace(start.config, src_lang="en", tgt_lang="zh")
     save_model(start.path, start.model, there, tokenizers=start.tokenizers)
@@ -68,7 +68,7 @@ def test_texts_in_other_languages_are_told(
 
 
 def test_a_model_to_start_from_is_read_once(tuning: TranslateRecipe) -> None:
-    """So a folder of format 1, whose weights have no hash, causes one warning."""
+    """A folder of format 1, whose weights have no hash, causes only one warning."""
     path = Path(tuning.start.model or "") / "config.json"
     config = json.loads(path.read_text())
     hashes = {"weights_sha256": None, "model_sha256": None}
@@ -79,7 +79,7 @@ def test_a_model_to_start_from_is_read_once(tuning: TranslateRecipe) -> None:
 
 
 def test_two_tokenizers(recipe: TranslateRecipe) -> None:
-    """They are kept and loaded again when a run goes on, and taken by a run that starts there."""
+    """They are kept, loaded again on resuming, and used by a run that starts from the model."""
     recipe = replace(
         recipe,
         tokenizer=replace(recipe.tokenizer, joint=False),
@@ -95,7 +95,7 @@ def test_two_tokenizers(recipe: TranslateRecipe) -> None:
 
 
 def test_a_run_that_makes_it_no_better_keeps_it(tuning: TranslateRecipe) -> None:
-    """The model that a run starts from is validated first, and stays where no step beats it."""
+    """The initial model is validated first, and stays the best if no step improves on it."""
     result, said = run(tuning, 50, 10, 20, 30, 40)
     assert result.progress.best_step == 0
     assert same(exported(tuning), exported(replace(tuning, out=tuning.start.model or "")))
@@ -104,7 +104,7 @@ def test_a_run_that_makes_it_no_better_keeps_it(tuning: TranslateRecipe) -> None
 
 
 def test_a_run_may_start_from_weights_in_8_bits(tuning: TranslateRecipe) -> None:
-    """What it writes is in fp32 again; here, where no step beats the start, the same weights."""
+    """The output is fp32 again, with the same weights if no step improves on them."""
     start = open_folder(tuning.start.model or "")
     save_model(start.path, start.model, start.config, tokenizers=start.tokenizers, eight_bits=True)
     run(tuning, 50, 10, 20, 30, 40)
@@ -114,7 +114,7 @@ def test_a_run_may_start_from_weights_in_8_bits(tuning: TranslateRecipe) -> None
 
 
 def test_interrupted_fine_tuning_ends_the_same(tuning: TranslateRecipe) -> None:
-    """Fine-tuning that was stopped and gone on with ends with the same bits, with frozen parts."""
+    """Fine-tuning with frozen parts ends with the same bits after an interruption."""
     tuning = replace(tuning, start=replace(tuning.start, freeze=("encoder", "src_embedding")))
     whole = replace(tuning, out=tuning.out + "-whole")
     bleu = [5, 10, 30, 20, 31]
@@ -126,7 +126,7 @@ def test_interrupted_fine_tuning_ends_the_same(tuning: TranslateRecipe) -> None:
 
 
 def test_a_damaged_start_leaves_no_folder(tuning: TranslateRecipe) -> None:
-    """A model that is cut is said at once: before a text is read and anything is written."""
+    """A truncated model is refused before texts are read or anything is written."""
     console, file = make_console(terminal=False)
     weights = Path(tuning.start.model or "") / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-9])
@@ -137,7 +137,7 @@ def test_a_damaged_start_leaves_no_folder(tuning: TranslateRecipe) -> None:
 
 
 def test_rows_without_a_piece_stay(tuning: TranslateRecipe, tmp_path: Path) -> None:
-    """A model with more rows than its tokenizer has pieces, as others' models have, keeps them."""
+    """Embedding rows beyond the tokenizer's pieces, as in published models, are kept."""
     start = open_folder(tuning.start.model or "")
     size = start.tokenizers[0].vocab_size + 5
     model = replace(tuning.model, src_vocab_size=size, tgt_vocab_size=size)

@@ -1,4 +1,4 @@
-"""Guided alignment: one head is taught to attend to the word that is translated."""
+"""Guided alignment: one head learns to attend to the word that is translated."""
 
 import math
 from dataclasses import replace
@@ -17,7 +17,7 @@ from dragoman.train.config import TrainConfig
 
 
 def test_link_loss_by_hand() -> None:
-    """The sum of -log of the weights at the step after; tokens without a link count nothing."""
+    """The loss sums -log of the weights at the next step; tokens without a link are ignored."""
     rows = [[0.3, 0.7], [0.5, 0.5], [0.1, 0.9], [1.0, 0.0]]
     weights_BTS = torch.tensor([rows], requires_grad=True)
     links_BT = torch.tensor([[0, 1, -1, -1]])
@@ -31,7 +31,7 @@ def test_link_loss_by_hand() -> None:
 
 @pytest.mark.parametrize(("layers", "guided"), [(1, 0), (2, 0), (3, 1)])
 def test_a_head_of_the_last_layer_but_one_is_guided(layers: int, guided: int) -> None:
-    """Its projections get a gradient from the links alone; the pattern is as it was afterwards."""
+    """Its projections get gradients from the links; the patterns are restored afterwards."""
     model = make_model(replace(TINY, num_decoder_layers=layers))
     layers_of = model.decoder.each_layer()
     attentions = [each.cross_attn for each in layers_of if each.cross_attn is not None]
@@ -54,12 +54,12 @@ def test_a_head_of_the_last_layer_but_one_is_guided(layers: int, guided: int) ->
 
 
 def guided(recipe: TranslateRecipe) -> TranslateRecipe:
-    """The recipe with guided alignment."""
+    """Return the recipe with guided alignment."""
     return replace(recipe, data=replace(recipe.data, guided_alignment=0.5))
 
 
 def test_a_guided_run_learns_something_else(recipe: TranslateRecipe) -> None:
-    """From the links, which are in the cache."""
+    """The links are cached, and the weights differ from those of an unguided run."""
     steered = replace(guided(recipe), out=recipe.out + "-guided")
     for each in (recipe, steered):
         run(change(each, max_steps=2), 10)
@@ -68,7 +68,7 @@ def test_a_guided_run_learns_something_else(recipe: TranslateRecipe) -> None:
 
 
 def test_what_would_lose_the_links_is_refused(recipe: TranslateRecipe) -> None:
-    """Subword sampling moves tokens, checkpointing forgets weights; both are named."""
+    """Subword sampling moves tokens, checkpointing drops weights; each conflict is named."""
     recipe = guided(recipe)
     with pytest.raises(InputError, match=r"contradicts batch\.subword_sampling"):
         replace(recipe, batch=NoisyBatchConfig(subword_sampling=0.1))

@@ -1,4 +1,4 @@
-"""Training in fp16: the loss is scaled, an overflow is no failure, and the scale is resumed."""
+"""Training in fp16: loss scaling, overflows, and resuming the scale."""
 
 import math
 from dataclasses import replace
@@ -24,14 +24,14 @@ CPU = torch.device("cpu")
 
 
 def half(scale: float, model: nn.Module | None = None) -> Stepper:  # type: ignore[type-arg]
-    """Takes steps in fp16, whose loss is at first scaled by this."""
+    """Return a stepper in fp16 with this initial loss scale."""
     stepper = make_stepper(model or make_model(dtype=torch.float32))  # type: ignore[arg-type]
     scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     return replace(stepper, precision=partial(autocast, "fp16", CPU), scaler=scaler)
 
 
 def test_scaling_changes_no_step() -> None:
-    """Weights and norm are those of fp32 but for the rounding of fp16; the products are in it."""
+    """Weights and norm equal those of fp32 up to rounding; the products run in fp16."""
     model = make_model(dtype=torch.float32)
     before = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
     batch, dtypes = make_batch(random_pairs(9)), set()
@@ -52,7 +52,7 @@ def test_scaling_changes_no_step() -> None:
 
 
 def test_an_overflow_is_expected() -> None:
-    """The scale is halved until the gradient fits; at a scale of 1 it is a failure."""
+    """The scale is halved until the gradient is finite; at a scale of 1 an overflow is an error."""
     stepper = half(2.0**40)
     batch, results = make_batch(random_pairs(3)), list[StepResult | Skipped]()
     while not results or isinstance(results[-1], Skipped):
@@ -72,7 +72,7 @@ def test_an_overflow_is_expected() -> None:
 
 
 def test_the_rehearsal_leaves_the_scale(recipe: TranslateRecipe) -> None:
-    """It takes its steps at a scale of 1, which makes the optimizer's state."""
+    """Rehearsal steps run at a scale of 1 and leave no optimizer state."""
     stepper, seen = half(2.0**40), []
     stepper.optimizer.register_step_post_hook(
         lambda *_: seen.append(stepper.scaler.get_scale())  # type: ignore[union-attr]
@@ -85,7 +85,7 @@ def test_the_rehearsal_leaves_the_scale(recipe: TranslateRecipe) -> None:
 
 
 def test_interrupted(recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run in fp16 that stops and goes on has the bits and the scale of one that never did."""
+    """An interrupted and resumed fp16 run has the same bits and scale as another."""
     made = partial(torch.amp.GradScaler, init_scale=2.0**30, growth_interval=2)
     monkeypatch.setattr(torch.amp, "GradScaler", made)
     recipe = replace(recipe, train=replace(recipe.train, precision="fp16"))
@@ -99,9 +99,9 @@ def test_interrupted(recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_is_not_sharded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In fp16 each share would find a scale of its own, and each rank wait for dropped layers.
+    """In fp16 each shard would have its own scale; ranks with layer drop differ in their layers.
 
-    Refused where asked for, else not chosen: others of that size on the same GPU are sharded.
+    If requested, sharding is refused; otherwise it is not chosen, unlike for similar models.
     """
     model, gpu = make_model(), torch.device("cuda", 0)
     dropping = make_model(replace(TINY, layer_drop=0.1))

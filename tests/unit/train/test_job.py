@@ -1,4 +1,4 @@
-"""What every run does, whatever its task: it goes on after a kill, and is judged by its own."""
+"""Laws of runs of any task: resuming after a kill, and the task's own metric."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir"}
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """All that is in a folder, folders as None."""
+    """Return the contents of a folder, with None for folders."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in folder.rglob("*")
@@ -31,7 +31,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 @contextmanager
 def copied_at_every_change(folder: Path, copies: list[Path]) -> Iterator[None]:
-    """Copy a folder, unless it is as it was, whenever this process sets out to change a file."""
+    """Copy a changed folder whenever this process is about to modify a file."""
     looking, last = True, dict[str, bytes | None]()
 
     def hook(event: str, arguments: tuple[int, ...]) -> None:
@@ -45,13 +45,13 @@ def copied_at_every_change(folder: Path, copies: list[Path]) -> Iterator[None]:
                 shutil.copytree(folder, copies[-1])
             looking, last = True, now
 
-    sys.addaudithook(hook)  # for as long as the process lives
+    sys.addaudithook(hook)  # audit hooks stay for the life of the process
     yield
     looking = False
 
 
 def go_on(recipe: RunRecipe) -> None:
-    """Run a recipe to its end, which it may have reached."""
+    """Run a recipe to its end, unless it has ended."""
     try:
         train(recipe, console=make_console(terminal=False)[0])
     except InputError as error:
@@ -59,9 +59,9 @@ def go_on(recipe: RunRecipe) -> None:
 
 
 def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
-    """Wherever it is killed, a run that goes on leaves the files and bits of one that never was.
+    """A run that is killed at any point and resumed leaves the same files and bits.
 
-    With dropout, hidden words and pieces that are taken apart, all that is random, and averages.
+    This includes dropout, token dropout, subword sampling and averages.
     """
     recipe = classify_recipe(tmp_path)
     steps = replace(
@@ -93,12 +93,12 @@ def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
     ("metric", "message"), [("accurcy", "did you mean accuracy"), ("bleu", "accuracy, .*loss")]
 )
 def test_a_metric_of_another_task(metric: str, message: str) -> None:
-    """A metric that the task does not measure is refused, with those that it does."""
+    """A metric of another task is refused; the error lists the task's own."""
     with pytest.raises(InputError, match=f'train.metric = "{metric}" is not measured .*{message}'):
         ClassifyRecipe(train=TrainConfig(max_steps=1, metric=metric))
 
 
 def test_the_metric_is_the_tasks_own() -> None:
-    """Unless one is set, the best model is chosen by what the task is judged by."""
+    """By default the best model is chosen by the task's own metric."""
     assert ClassifyRecipe().metric == ClassifyRecipe.metrics[0]
     assert ClassifyRecipe(train=TrainConfig(max_steps=1, metric="loss")).metric == "loss"

@@ -10,7 +10,7 @@ from dragoman.train import launch
 
 
 def test_no_rank_starts_after_a_signal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that was being started when it came is told too, and ends at once."""
+    """A process that is just starting when the signal arrives is terminated too."""
     started = list["subprocess.Popen[bytes]"]()
 
     def start(*_: object) -> "subprocess.Popen[bytes]":

@@ -1,4 +1,4 @@
-"""The loss: output layer and label-smoothed cross-entropy in one."""
+"""The loss: output layer and label-smoothed cross-entropy, fused."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,13 +36,13 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
 def close(ours: Tensor, theirs: Tensor) -> bool:
-    """Whether two tensors agree to the tolerance of their dtype, relative to the largest entry."""
+    """Whether two tensors agree to their dtype's tolerance, relative to the largest entry."""
     scale = max(1.0, theirs.abs().max().item())
     return (ours - theirs).abs().max().item() <= TOLERANCE[ours.dtype] * scale
 
 
 def assert_same(ours: Tensor, theirs: Tensor, leaves: list[Tensor]) -> None:
-    """Two losses agree, and so does what each of `leaves` learns from them."""
+    """The losses agree, and so do their gradients with respect to `leaves`."""
     assert close(ours.detach(), theirs.detach())
     gradients = (torch.autograd.grad(loss, leaves) for loss in (ours, theirs))
     for leaf, mine, other in zip(leaves, *gradients, strict=True):
@@ -52,7 +52,7 @@ def assert_same(ours: Tensor, theirs: Tensor, leaves: list[Tensor]) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_without_gradients_the_loss_has_the_same_bits(dtype: torch.dtype) -> None:
-    """A validation computes what training computes, and multiplies once instead of three times."""
+    """A validation computes the same loss with one product instead of three."""
     model = make_model(replace(TINY, bias=True), torch.float32).to(dtype)
     batch = make_batch(random_pairs(200))
     assert batch.num_targets > CHUNK
@@ -77,9 +77,9 @@ def test_without_gradients_the_loss_has_the_same_bits(dtype: torch.dtype) -> Non
 def test_whole_model_with_tied_weights(
     dtype: torch.dtype, cap: float | None, count: int, *, bias: bool
 ) -> None:
-    """Every gradient of a model, the shared matrix included, is that of its plain logits.
+    """Every gradient, including the shared matrix's, equals that from plain logits.
 
-    Also of more positions than a chunk, and capped, which the fused loss knows nothing of.
+    This holds for more positions than a chunk, and with logit capping outside the fused loss.
     """
     model = make_model(replace(TINY, logit_soft_cap=cap, output_bias=bias), dtype)
     batch = make_batch(random_pairs(count))
@@ -87,7 +87,7 @@ def test_whole_model_with_tied_weights(
     assert (batch.num_targets > CHUNK) == (count == 200)
     ours = summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
     logits_MV = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1)
-    # torch's own way of leaving padding out: ignore_index
+    # ignore_index is torch's own way to skip padding
     theirs = F.cross_entropy(
         logits_MV,
         batch.tgt_out_BT.flatten(),
@@ -102,9 +102,9 @@ def test_whole_model_with_tied_weights(
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("cap", [None, 0.5])
 def test_r_drop_equals_its_definition(dtype: torch.dtype, cap: float | None) -> None:
-    """Two passes over a batch with different dropout: the mean loss, and how far they are apart.
+    """Two passes with different dropout give the mean loss plus their divergence.
 
-    More positions than a chunk has; every gradient is that of torch's own functions.
+    There are more positions than a chunk; every gradient equals that of torch's functions.
     """
     model = make_model(replace(TINY, dropout=0.3, logit_soft_cap=cap), dtype)
     batch = make_batch(random_pairs(200))
@@ -127,19 +127,19 @@ def test_r_drop_equals_its_definition(dtype: torch.dtype, cap: float | None) -> 
 
 
 def test_r_drop_is_refused_where_nothing_is_read_twice() -> None:
-    """A setting without effect would be taken for one that has it."""
+    """A setting without effect would be misleading."""
     with pytest.raises(InputError, match=r'r_drop = 5.0 is for translation.*"generate"'):
         GenerateRecipe(train=TrainConfig(max_steps=1, r_drop=5.0))
 
 
 def pairs_loss(ids: Tensor, cap: float | None) -> tuple[Tensor, Callable[[], Tensor]]:
-    """All logits of a small encoder-decoder, and its loss."""
+    """Return all logits of a small encoder-decoder, and its loss."""
     model = make_model(replace(TINY, src_vocab_size=V, tgt_vocab_size=V, logit_soft_cap=cap)).eval()
     return model(ids, ids), lambda: summed_loss(model, ids, ids, ids, 0.0)
 
 
 def text_loss(ids: Tensor, cap: float | None) -> tuple[Tensor, Callable[[], Tensor]]:
-    """The same of a decoder."""
+    """Return all logits of a decoder, and its loss."""
     model = DecoderOnly(
         DecoderOnlyConfig(
             d_model=16, num_heads=2, d_ff=16, num_layers=1, vocab_size=V, logit_soft_cap=cap
@@ -150,7 +150,7 @@ def text_loss(ids: Tensor, cap: float | None) -> tuple[Tensor, Callable[[], Tens
 
 
 def hidden_words_loss(ids: Tensor, _: float | None) -> tuple[Tensor, Callable[[], Tensor]]:
-    """The same of an encoder whose words are all hidden."""
+    """Return all logits of an encoder whose words are all masked, and its loss."""
     head = MaskedLanguageHead()
     model = EncoderOnly(
         EncoderOnlyConfig(d_model=16, num_heads=2, d_ff=16, num_layers=1, vocab_size=V, head=head)
@@ -172,9 +172,9 @@ def hidden_words_loss(ids: Tensor, _: float | None) -> tuple[Tensor, Callable[[]
 def test_a_validation_never_holds_all_logits(
     make: Callable[[Tensor, float | None], tuple[Tensor, Callable[[], Tensor]]], cap: float | None
 ) -> None:
-    """Its loss, in every task with a vocabulary, is computed a chunk of positions at a time.
+    """In every task with a vocabulary, the loss is computed in chunks of positions.
 
-    Within rounding it is the loss of all logits.
+    It equals the loss of all logits up to rounding.
     """
     ids = torch.randint(4, V, (2, CHUNK))
     logits_BLV, loss = make(ids, cap)
@@ -188,7 +188,7 @@ def test_a_validation_never_holds_all_logits(
 
 @pytest.mark.parametrize("vocab_size", [37, 8_000, 32_001, 250_000_000])
 def test_chunks_fill_a_gpu_and_fit_a_cache(vocab_size: int) -> None:
-    """A CPU has few positions at a time, a GPU as many as its limit lets, always whole pairs."""
+    """A CPU has small chunks, a GPU as large ones as its limit allows, always of whole pairs."""
     assert chunk_size(torch.device("cpu"), vocab_size) == CHUNK
     positions = chunk_size(torch.device("cuda"), vocab_size)
     assert positions % 2 == 0

@@ -1,4 +1,4 @@
-"""What several processes share among them, without starting one."""
+"""How several processes share work, tested without starting any."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from dragoman.train.processes import ALONE, Processes
 
 @dataclass
 class Numbers:
-    """Batches that are numbers, each once in all epochs; `sizes` are those of the epochs."""
+    """Batches that are numbers, unique over all epochs; `sizes` are the epochs' lengths."""
 
     sizes: list[int]
     fingerprint: str = "numbers"
@@ -28,7 +28,7 @@ class Numbers:
     made: int = 0
 
     def draw(self, rng: np.random.Generator) -> Epoch[int]:  # noqa: ARG002 (a protocol)
-        """The next epoch."""
+        """Return the next epoch."""
         first, count = 1000 * self.drawn, self.sizes[self.drawn]
         self.drawn += 1
 
@@ -48,9 +48,9 @@ class Numbers:
 def test_the_ranks_share_the_batches_of_one_process(
     size: int, count: int, steps: int, sizes: list[int]
 ) -> None:
-    """In each step they learn from those of one process with as many, none twice, none left out.
+    """In each step the ranks together learn from one process's batches, each exactly once.
 
-    Each makes no more than its own, and all stand at the same place of the data afterwards.
+    Each rank makes only its own batches, and all end at the same position of the data.
     """
     alone = Stream(Numbers(sizes), seed=1)
     sources = [Numbers(sizes) for _ in range(size)]
@@ -68,7 +68,7 @@ def test_the_ranks_share_the_batches_of_one_process(
 
 
 def test_random_states_of_several() -> None:
-    """Each rank gets its own back, one that is alone that of the first, and a new one none."""
+    """Each rank restores its own state, a single process the first one, a new rank none."""
     states: dict[str, Tensor] = {}
     for rank in range(12):
         Processes(rank, 12).begin_random(seed=3)
@@ -89,7 +89,7 @@ def test_random_states_of_several() -> None:
 
 @pytest.mark.parametrize(("name", "local", "gpus"), [("cuda", "2", 2), ("cuda:1", "0", 2)])
 def test_a_gpu_for_each(monkeypatch: pytest.MonkeyPatch, name: str, local: str, gpus: int) -> None:
-    """More processes than GPUs, or one GPU for all, is one sentence; a CPU serves any number."""
+    """More processes than GPUs, or a single GPU for all, is refused; a CPU serves any number."""
     monkeypatch.setenv("LOCAL_RANK", local)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     with pytest.raises(InputError, match=r"3 processes take a GPU each: torch sees 2 here"):
@@ -98,7 +98,7 @@ def test_a_gpu_for_each(monkeypatch: pytest.MonkeyPatch, name: str, local: str, 
 
 
 def test_nothing_is_unpickled() -> None:
-    """What ranks tell each other runs no code: neither pickle nor what pickles inside torch."""
+    """Messages between ranks run no code: there is no pickle, not even within torch."""
     folder = Path(parallel.__file__).parent
     said = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
     words = r"\b(import pickle|torch\.load|torch\.distributed\.elastic|\w+_object(_list)?\()"

@@ -1,4 +1,4 @@
-"""The picture of a run, and its answers over time."""
+"""The picture of a run, and its sample translations over time."""
 
 import math
 from pathlib import Path
@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def curves(lines: list[LogLine], metric: str = "bleu") -> list[list[tuple[float, float]]]:
-    """The points of all curves, in the order in which they are drawn."""
+    """Return the points of all curves in drawing order."""
     drawn = ET.fromstring(draw_run(lines, metric))  # noqa: S314 -- our own
     found = [line.get("points", "") for line in drawn.iter(f"{SVG}polyline")]
     pairs = [[point.split(",") for point in points.split()] for points in found]
@@ -25,12 +25,12 @@ def curves(lines: list[LogLine], metric: str = "bleu") -> list[list[tuple[float,
 
 
 def line(step: int, loss: float) -> LogLine:
-    """A step in the log."""
+    """Return a log line of a step."""
     return LogLine(step=step, loss=loss, grad_norm=1.0, learning_rate=1e-3 * step)
 
 
 def test_curves_are_drawn_to_scale() -> None:
-    """The lowest value is at the bottom and the highest at the top; steps run to the right."""
+    """The minimum is at the bottom, the maximum at the top, and steps run to the right."""
     lines = [line(0, 6.0), line(50, 4.0), line(100, 2.0)]
     lines.append(LogLine(step=100, valid={"loss": 3.0, "bleu": 7.0}))
     training, validation, score, rate, norm = curves(lines)
@@ -43,7 +43,7 @@ def test_curves_are_drawn_to_scale() -> None:
 
 
 def test_what_is_not_finite_has_no_point() -> None:
-    """And a log without any line is an empty picture; many points are thinned."""
+    """Non-finite values are skipped, an empty log has no points, and long curves are thinned."""
     lines = [line(1, 5.0), line(2, math.nan), line(3, math.inf), line(4, 4.0)]
     assert len(curves(lines)[0]) == 2
     assert curves([]) == [[]] * 5
@@ -51,7 +51,7 @@ def test_what_is_not_finite_has_no_point() -> None:
 
 
 def test_the_picture_is_drawn_at_each_validation(tmp_path: Path) -> None:
-    """From the log as it is then; where it cannot be written the run goes on."""
+    """It shows the log so far; if it cannot be written, the run continues."""
     folder = RunFolder(tmp_path)
     metrics = MetricsFile(folder.metrics, CONFIG, Progress())
     picture = RunPicture(folder, "bleu")
@@ -68,7 +68,7 @@ def test_the_picture_is_drawn_at_each_validation(tmp_path: Path) -> None:
 
 
 def test_answers_are_side_by_side_over_time(tmp_path: Path) -> None:
-    """Each validation's below the right one; a resumed run drops those that it will give again."""
+    """Outputs are listed below the reference; resuming drops those that will be repeated."""
     folder = RunFolder(tmp_path)
 
     def validate(before: Progress, step: int, *answers: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Placeholders in the pairs of training."""
+"""Placeholders in training pairs."""
 
 import re
 from collections import Counter
@@ -32,9 +32,9 @@ SPOKEN = [word for word in WORDS if word.isascii()]
 
 
 def make_pairs(tokenizer: Tokenizer, count: int = 200) -> PairDataset:
-    """Lines of words, each with its words in turned order, the first one at both ends.
+    """Return lines whose targets have the words in reverse, with the first word at both ends.
 
-    The pieces of each word are linked to those of the word itself; one word has several.
+    The pieces of each word are linked to those of its copy; one word has several pieces.
     """
     lines = [[w for w in line.split() if w in SPOKEN] for line in random_lines(count)]
     lines = [["bigos" if word == "runs" else word for word in line] for line in lines]
@@ -51,12 +51,12 @@ def make_pairs(tokenizer: Tokenizer, count: int = 200) -> PairDataset:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    """It has placeholders."""
+    """A tokenizer with placeholders."""
     return make_tokenizer("bpe")
 
 
 def make_tokenizer(model: Literal["bpe", "unigram", "characters"]) -> Tokenizer:
-    """One with placeholders."""
+    """Train a tokenizer and add placeholders."""
     config = TokenizerConfig(model=model, vocab_size=320)
     return with_specials(train_tokenizer(random_lines(100, seed=9), config), PLACEHOLDERS)
 
@@ -65,7 +65,7 @@ def make_tokenizer(model: Literal["bpe", "unigram", "characters"]) -> Tokenizer:
 def test_a_tokenizer_with_placeholders_takes_texts_as_before(
     model: Literal["bpe", "unigram", "characters"],
 ) -> None:
-    """Its placeholders are pieces wherever they stand, and come back; others have none."""
+    """Placeholders are always single pieces that decode back; other tokenizers have none."""
     config = TokenizerConfig(model=model, vocab_size=320)
     before = train_tokenizer(random_lines(100, seed=9), config)
     assert placeholder_ids(before) == []
@@ -82,8 +82,8 @@ def test_a_tokenizer_with_placeholders_takes_texts_as_before(
 def test_words_and_their_translations_become_the_same_placeholder(
     tokenizer: Tokenizer, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to three of a pair, all else as it was; and the links lead to where they led."""
-    monkeypatch.setattr(dataset, "CHUNK", chunk)  # pairs at a time
+    """Up to three words per pair are replaced; all others and their links are unchanged."""
+    monkeypatch.setattr(dataset, "CHUNK", chunk)  # pairs per chunk
     pairs = make_pairs(tokenizer)
     placed = Placeholders(1.0, tokenizer, tokenizer, 128).placed(pairs, np.random.default_rng(0))
     assert pairs.links is not None
@@ -99,8 +99,8 @@ def test_words_and_their_translations_become_the_same_placeholder(
             found = re.fullmatch(pattern, old)
             assert found is not None
             words.append(dict(zip(own, found.groups(), strict=True)))
-        assert words[0] == words[1]  # the words of both sides are alike
-        assert {*words[0].values()} <= {*SPOKEN}  # whole ones
+        assert words[0] == words[1]  # both sides have the same words
+        assert {*words[0].values()} <= {*SPOKEN}  # complete words
         seen.update([*words[0]])
         moved = list[tuple[int, int]]()
         for links, src, tgt in (
@@ -119,7 +119,7 @@ def test_words_and_their_translations_become_the_same_placeholder(
 
 @pytest.mark.parametrize("word", ["हिन्दी", "தமிழ்", "שָׁלוֹם", "مَرحَبًا", "ภาษาที่", "nai\u0308ve"])
 def test_words_may_have_marks(word: str) -> None:
-    """Combining ones, as of vowels; numbers in the types that they had."""
+    """A word may have combining marks, such as vowel signs; arrays keep their dtypes."""
     config = TokenizerConfig(vocab_size=400, character_coverage=1.0)
     trained = train_tokenizer([f"{word} cat"] * 20, config)
     own = with_specials(trained, PLACEHOLDERS)
@@ -136,7 +136,7 @@ def test_words_may_have_marks(word: str) -> None:
 
 
 def test_no_pair_grows_beyond_the_limit(tokenizer: Tokenizer) -> None:
-    """Learned positions end there; shorter pairs have placeholders."""
+    """Learned positions limit the length; shorter pairs get placeholders."""
     pairs, chance = make_pairs(tokenizer), np.random.default_rng(0)
     limit = int(np.median(pairs.tgt.lengths))
     placed = Placeholders(1.0, tokenizer, tokenizer, limit).placed(pairs, chance)
@@ -147,7 +147,7 @@ def test_no_pair_grows_beyond_the_limit(tokenizer: Tokenizer) -> None:
 
 
 def test_a_share_of_the_pairs_has_some(tokenizer: Tokenizer) -> None:
-    """As many as asked for, others in each epoch; the same state of chance gives the same."""
+    """The requested share of pairs gets placeholders, redrawn each epoch from the random state."""
     pairs, ids = make_pairs(tokenizer, 1000), placeholder_ids(tokenizer)
 
     def changed(share: float, seed: int) -> list[int]:
@@ -162,12 +162,12 @@ def test_a_share_of_the_pairs_has_some(tokenizer: Tokenizer) -> None:
 
 
 def with_placeholders(recipe: TranslateRecipe, share: float = 0.5) -> TranslateRecipe:
-    """The recipe with placeholders."""
+    """Return the recipe with placeholders."""
     return replace(recipe, data=replace(recipe.data, placeholders=share))
 
 
 def test_another_share_gives_other_batches(tokenizer: Tokenizer) -> None:
-    """A stream does not resume with it, nor with none."""
+    """A stream does not resume with another share, or with none."""
     pairs, config = make_pairs(tokenizer), BatchConfig()
 
     def fingerprint(share: float) -> str:
@@ -178,7 +178,7 @@ def test_another_share_gives_other_batches(tokenizer: Tokenizer) -> None:
 
 
 def test_placeholders_go_with_subword_sampling(recipe: TranslateRecipe) -> None:
-    """Which moves tokens from what they are linked to, as nothing needs to know then."""
+    """Subword sampling may move linked tokens, since nothing uses the links then."""
     sampling = replace(recipe.batch, subword_sampling=0.5)
     run(replace(with_placeholders(recipe), batch=sampling), 10, 30, 20, 31)
     assert placeholder_ids(open_folder(recipe.out).tokenizers[0])
@@ -187,7 +187,7 @@ def test_placeholders_go_with_subword_sampling(recipe: TranslateRecipe) -> None:
 def test_a_model_without_placeholders_cannot_learn_them(
     recipe: TranslateRecipe, tmp_path: Path
 ) -> None:
-    """A run that starts from it says so, and what to do."""
+    """A run that starts from such a model is refused with advice."""
     run(recipe, 10, 30, 20, 31)
     later = start_from(with_placeholders(recipe), open_folder(recipe.out))
     later = replace(later, out=str(tmp_path / "later"))

@@ -1,4 +1,4 @@
-"""How far a run is, and what ends it."""
+"""The progress of a run, and its limits."""
 
 import signal
 from dataclasses import replace
@@ -24,7 +24,7 @@ from dragoman.train.progress import LONGEST_WARM_UP, Interrupt, Progress, handli
     ],
 )
 def test_limits(progress: Progress, reason: str | None) -> None:
-    """A run ends at the first limit that it reaches, and says which."""
+    """A run ends at the first limit that it reaches, and names it."""
     assert progress.limit(TrainConfig(max_steps=100, max_minutes=2, patience=3)) == reason
 
 
@@ -48,17 +48,17 @@ TWO_MINUTES = TrainConfig(max_minutes=2)
     ],
 )
 def test_how_much_is_done(progress: Progress, config: TrainConfig, done: float) -> None:
-    """The nearest limit decides how much of a run is over, never more than all of it.
+    """The progress is that of the nearest limit, and at most 1.
 
-    The time for steps begins at the first one, whatever came before it, and ends with the clock.
+    Time counts from the first step, without the preparation, up to the time limit.
     """
     assert progress.done(config) == done
 
 
 @given(step=st.integers(0, 500), minutes=st.floats(0, 5))
 def test_a_clock_shortens_the_warm_up(step: int, minutes: float) -> None:
-    """A rate that falls to 0 rises with the steps or the clock, whichever is ahead; others with
-    the steps alone, and so do all without a clock.
+    """A decaying rate warms up by steps or time, whichever is ahead; other schedules, and runs
+    without a time limit, by steps alone.
     """
     config = TrainConfig(max_minutes=5, max_steps=1000, warmup_steps=200)
     progress = Progress(step=step, seconds=60 * minutes)
@@ -77,15 +77,15 @@ WARMING = TrainConfig(max_steps=20, warmup_steps=20)
         (WARMING, "start"),
         (replace(WARMING, schedule="noam"), "start"),
         (replace(WARMING, warmup_steps=19), ""),
-        (replace(WARMING, max_steps=4), ""),  # only shows that it runs: of 4 there is no fifth
+        (replace(WARMING, max_steps=4), ""),  # a smoke run of 4 steps has no fifth
         (replace(WARMING, max_minutes=60), "end"),
-        (replace(WARMING, max_minutes=1), ""),  # the clock shortens it
+        (replace(WARMING, max_minutes=1), ""),  # the time limit shortens it
         (replace(WARMING, max_minutes=1, schedule="constant", max_steps=None), "end"),
         (TrainConfig(patience=1, schedule="constant"), ""),
     ],
 )
 def test_a_run_that_ends_before_its_warm_up_is_told(config: TrainConfig, told: str) -> None:
-    """As soon as that is certain."""
+    """The warning comes as soon as the cut is certain."""
     started = Progress(step=1).cut_short(config)
     ended = Progress(step=20, seconds=60.0).cut_short(config, at_end=True)
     assert [bool(started), bool(ended)] == [told == "start", told == "end"]
@@ -97,21 +97,21 @@ def test_a_run_that_ends_before_its_warm_up_is_told(config: TrainConfig, told: s
 @pytest.mark.parametrize(
     ("progress", "minutes"),
     [
-        (Progress(step=1000, seconds=790, prepared=120), 82),  # 2 minutes, and 8 times 10
-        (Progress(step=1, seconds=790, prepared=730), 13),  # preparing took all
+        (Progress(step=1000, seconds=790, prepared=120), 82),  # 2 minutes, plus 8 times 10
+        (Progress(step=1, seconds=790, prepared=730), 13),  # preparation took nearly all of it
         (Progress(step=8000, seconds=720), None),
-        (Progress(step=1000, seconds=600), None),  # its patience ended it
+        (Progress(step=1000, seconds=600), None),  # ended by patience
         (Progress(step=0, seconds=720), None),
     ],
 )
 def test_what_to_do_where_the_clock_was_too_short(progress: Progress, minutes: int | None) -> None:
-    """The minutes for all planned steps are computed from the time that those taken needed."""
+    """The minutes for all planned steps are extrapolated from the steps taken."""
     assert progress.minutes_needed(find_recipe("numbers")) == minutes
     assert progress.minutes_needed(find_recipe("multi30k-en-de")) is None
 
 
 def test_nohup_is_obeyed() -> None:
-    """Where SIGHUP is ignored, it stays so."""
+    """If SIGHUP is ignored, it stays ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         interrupt = Interrupt()
@@ -123,7 +123,7 @@ def test_nohup_is_obeyed() -> None:
 
 
 def test_second_ctrl_c_is_not_held() -> None:
-    """Who presses Ctrl-C twice is out at once."""
+    """A second Ctrl-C raises KeyboardInterrupt at once."""
     with handling_ends(Interrupt().press):
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):

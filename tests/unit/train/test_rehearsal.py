@@ -1,4 +1,4 @@
-"""What has no memory is told in a sentence, at once: the largest batches run before all others."""
+"""Running out of memory is reported at once: the largest batches are tried first."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from dragoman.tasks.translate.recipe import TranslateRecipe
 
 
 def test_no_bit_changes(recipe: TranslateRecipe) -> None:
-    """A run that is interrupted and goes on is the one that would have begun without."""
+    """The rehearsal does not change a run, even one that is interrupted and resumed."""
     settings = replace(recipe.train, optimizer="adamw", weight_decay=0.1)
     recipe = replace(recipe, train=settings)
     plain, bleu = replace(recipe, out=recipe.out + "-plain"), [10, 30, 20, 31]
@@ -37,7 +37,7 @@ def test_no_bit_changes(recipe: TranslateRecipe) -> None:
 
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_what_has_no_memory_is_told_at_once(recipe: TranslateRecipe, accumulate: int) -> None:
-    """With the size of the largest batch, before a step is taken or anything is written."""
+    """The error has the size of the largest batch, before any step or output file."""
     seen: list[int] = []
     loss = TranslateJob.loss
 
@@ -52,19 +52,19 @@ def test_what_has_no_memory_is_told_at_once(recipe: TranslateRecipe, accumulate:
         patch.setattr(TranslateJob, "loss", limited)
         with pytest.raises(DragomanError, match=r"out of memory in a batch of \d+ examples and"):
             run(recipe, 1)
-    assert len(seen) == 2  # the second batch, or the first again where gradients pile up
+    assert len(seen) == 2  # the second batch, or the first one again if gradients accumulate
     assert seen[0] > 80
     assert not saved(recipe)
     assert not (Path(recipe.out) / "training" / "metrics.jsonl").exists()
 
 
 def use_up_memory() -> None:
-    """Ask for more than any processor can address."""
+    """Request more memory than any processor can address."""
     torch.empty(1 << 55)
 
 
 def test_a_step_without_memory(recipe: TranslateRecipe) -> None:
-    """It ends in a sentence with the batch and what to change, and changing that works."""
+    """The error has the batch and the settings to change, and changing one works."""
     loss = TranslateJob.loss
 
     def too_large(job: TranslateJob, batch: PairBatch) -> Tensor:
@@ -87,7 +87,7 @@ def test_a_step_without_memory(recipe: TranslateRecipe) -> None:
 
 
 def test_a_validation_without_memory(recipe: TranslateRecipe) -> None:
-    """It ends in a sentence too; what is no lack of memory is not taken for one."""
+    """Validation has its own sentence; other errors are not reported as lack of memory."""
     with pytest.raises(DragomanError, match="out of memory during validation"):
         train_scored(recipe, Scorer(iter([]), before=use_up_memory))
 
@@ -99,7 +99,7 @@ def test_a_validation_without_memory(recipe: TranslateRecipe) -> None:
 
 
 def test_memory_that_a_model_lacks(recipe: TranslateRecipe) -> None:
-    """Whatever it is that finds no memory, the run ends in a sentence."""
+    """Any failed allocation ends the run with a one-sentence error."""
     with pytest.raises(DragomanError, match="out of memory: give a smaller model") as raised:
         train_scored(recipe, Scorer(iter([])), check=lambda *_: use_up_memory())
     assert raised.value.exit_code == 1

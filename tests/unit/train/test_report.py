@@ -1,4 +1,4 @@
-"""What a run shows and writes down."""
+"""The output and the log of a run."""
 
 import json
 import math
@@ -25,17 +25,17 @@ HIDE_CURSOR = "\x1b[?25l"
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file of JSON lines."""
+    """Return the objects of a JSON Lines file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def make_metrics(path: Path, progress: Progress | None = None, every: int = 2) -> MetricsFile:
-    """A metrics file that writes every other step."""
+    """Return a metrics file that logs every other step."""
     return MetricsFile(path, replace(CONFIG, log_every=every), progress or Progress())
 
 
 def test_metrics_lines(tmp_path: Path) -> None:
-    """The first step and every `log_every`-th, each validation and the end are a JSON line each."""
+    """The first step, every `log_every`-th one, validations and the end have a JSON line each."""
     metrics = make_metrics(tmp_path / "training" / "metrics.jsonl")
     for step in range(1, 6):
         metrics.stepped(Progress(step=step, seconds=step, tokens=10 * step), RESULT)
@@ -52,7 +52,7 @@ def test_metrics_lines(tmp_path: Path) -> None:
 
 
 def test_a_cut_warm_up_is_said_once() -> None:
-    """At the first step, or at the end where a clock decides, unless somebody interrupts it."""
+    """It is given at the first step, or at the end of a timed run unless it is interrupted."""
     config = TrainConfig(max_steps=9, warmup_steps=9, schedule="constant")
     for minutes, reason, lines in ((None, "9 steps", 1), (9, "9 steps", 1), (9, "interrupted", 0)):
         console, file = make_console(terminal=False)
@@ -64,9 +64,9 @@ def test_a_cut_warm_up_is_said_once() -> None:
 
 
 def test_metrics_are_cut_where_the_run_goes_on(tmp_path: Path) -> None:
-    """What a resumed run will write again goes: later steps, a last line without its end.
+    """Lines that a resumed run writes again are removed: later steps and a partial last line.
 
-    So does a damaged line, which does not stand in its way.
+    Damaged lines are removed too, and do not prevent resuming.
     """
     path = tmp_path / "metrics.jsonl"
     lines = [
@@ -91,7 +91,7 @@ def test_metrics_are_cut_where_the_run_goes_on(tmp_path: Path) -> None:
 
 
 def test_metrics_on_a_full_disk(tmp_path: Path) -> None:
-    """A metrics file that cannot be written is one sentence, not a traceback."""
+    """A metrics file that cannot be written is reported in one sentence without a traceback."""
     metrics = make_metrics(tmp_path / "metrics.jsonl")
     full = pytest.raises(DragomanError, match=r"Cannot write .*metrics.jsonl: File too large; make")
     with file_size_limit(0), full:
@@ -103,7 +103,7 @@ def test_metrics_on_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_speed_between_readings() -> None:
-    """The speed is that since the last reading, whatever went before."""
+    """The speed is measured since the last reading."""
     speed = Speed()
     assert speed.read(Progress(seconds=100.0, tokens=5000)) is None
     assert speed.read(Progress(seconds=102.0, tokens=5600)) == 300.0
@@ -111,7 +111,7 @@ def test_speed_between_readings() -> None:
 
 
 def test_plain_lines_without_a_terminal() -> None:
-    """Without a terminal the first step is a plain line, then one now and then, no control code."""
+    """Without a terminal there are occasional plain lines and no control codes."""
     console, file = make_console(terminal=False)
     report = ConsoleReport(console, replace(CONFIG, warmup_steps=9))
     for step in range(1, 51):
@@ -119,14 +119,14 @@ def test_plain_lines_without_a_terminal() -> None:
     report.validated(Progress(step=50, best_step=50, seconds=50), VALIDATION)
     report.stopped(Progress(step=50, seconds=125.0), "50 steps")
     first, valid, end = file.getvalue().splitlines()
-    assert first == "step 1: loss 2.000, rate 1.00e-03, validation: none yet"  # no speed is known
+    assert first == "step 1: loss 2.000, rate 1.00e-03, validation: none yet"  # no speed yet
     assert valid == "step 50: validation loss 1.500, bleu 12.35, chrf 34.50 (best so far)"
     assert end == "Stopped at step 50 after 2:05: 50 steps."
     assert "\x1b" not in file.getvalue()
 
 
 def test_live_line_on_a_terminal() -> None:
-    """On a terminal there is one live line with step, loss, rate and time left; it goes away."""
+    """A terminal has one live line with step, loss, rate and time left, removed at the end."""
     console, file = make_console(terminal=True)
     report = ConsoleReport(console, CONFIG)
     for step in range(1, 26):
@@ -145,7 +145,7 @@ def test_live_line_on_a_terminal() -> None:
 
 
 def test_closing_gives_the_terminal_back() -> None:
-    """However the run ended, the cursor is shown again, once; unopened, nothing is done."""
+    """The cursor is restored once however the run ends; a report never shown prints nothing."""
     console, file = make_console(terminal=True)
     report = ConsoleReport(console, CONFIG)
     report.close()
@@ -157,7 +157,7 @@ def test_closing_gives_the_terminal_back() -> None:
 
 
 def test_warnings_are_printed_and_written(tmp_path: Path) -> None:
-    """What a validation warns of has a line each, and is in the log."""
+    """Warnings of a validation have a line each, and are logged."""
     console, file = make_console(terminal=False)
     validation = Validation(loss=3.0, warnings=("it is deaf", "it is mute"))
     ConsoleReport(console, CONFIG).validated(Progress(step=9), validation)
@@ -169,7 +169,7 @@ def test_warnings_are_printed_and_written(tmp_path: Path) -> None:
 
 
 def test_tensorboard(tmp_path: Path) -> None:
-    """Curves get the lines of the log, and are written at a validation and at the end."""
+    """TensorBoard gets the figures of the log, flushed at each validation and at the end."""
     writer, path = Mock(spec=["add_scalar", "flush"]), tmp_path / "metrics.jsonl"
     report = MetricsFile(path, replace(CONFIG, log_every=2), Progress(), TensorBoard(writer))
     report.stepped(Progress(step=1), RESULT)
@@ -192,7 +192,7 @@ def test_tensorboard(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("loss", "warned"), [(math.nan, True), (math.inf, True), (9.0, False)])
 def test_a_loss_that_is_no_number_is_warned_of(*, loss: float, warned: bool) -> None:
-    """At once, not only after the warm-up."""
+    """The warning comes at once, even during the warm-up."""
     console, file = make_console(terminal=False)
     ConsoleReport(console, CONFIG).validated(Progress(step=1), Validation(loss=loss))
     assert (f"Warning: the loss of this validation is {loss}" in file.getvalue()) == warned

@@ -1,4 +1,4 @@
-"""A whole run in one process: what is in the folder at its end, and how it goes on."""
+"""A whole run in one process: the final folder, and resuming."""
 
 import json
 import signal
@@ -36,7 +36,7 @@ from dragoman.train.device import Place, choose_precision
 
 
 def test_best_step_is_the_model(recipe: TranslateRecipe) -> None:
-    """Where the average of the last checkpoints is no better, the best step's weights stay."""
+    """If the average of the last checkpoints is no better, the best step's weights are kept."""
     result, said = run(recipe, 10, 30, 20, 29)
     assert "step 4 is better" in said
     assert same(exported(recipe), load_file(saved(recipe)[1] / "weights.safetensors"))
@@ -45,9 +45,9 @@ def test_best_step_is_the_model(recipe: TranslateRecipe) -> None:
 
 
 def test_average_is_the_model_where_it_is_better(recipe: TranslateRecipe) -> None:
-    """Where the average of the last checkpoints is better, it is the model, to the bit.
+    """If the average of the last checkpoints is better, it becomes the model, to the bit.
 
-    Its card says so, and what it learned from; nothing else is left in the folder.
+    The model card mentions it and the training data; no temporary files are left.
     """
     result, said = run(recipe, 10, 30, 20, 31)
     assert "it is the model" in said
@@ -60,7 +60,7 @@ def test_average_is_the_model_where_it_is_better(recipe: TranslateRecipe) -> Non
 
 
 def test_a_moving_average_is_the_model_where_it_is_better(recipe: TranslateRecipe) -> None:
-    """It moves no other weight."""
+    """It does not change the training weights."""
     plain = replace(recipe, out=recipe.out + "-plain")
     run(plain, 10, 30, 20, 1)
     recipe = replace(recipe, train=replace(recipe.train, ema=0.5, average_last=1))
@@ -77,7 +77,7 @@ def test_a_moving_average_is_the_model_where_it_is_better(recipe: TranslateRecip
 
 
 def test_a_longer_run_keeps_the_better_average(recipe: TranslateRecipe) -> None:
-    """A finished run that goes on and gets no better keeps the average that it had written."""
+    """A finished run that is extended without improvement keeps the average it wrote."""
     run(recipe, 10, 20, 30, 99)
     before = exported(recipe)
     with pytest.raises(InputError, match="is finished"):
@@ -90,7 +90,7 @@ def test_a_longer_run_keeps_the_better_average(recipe: TranslateRecipe) -> None:
 
 
 def test_only_the_last_k_are_averaged(recipe: TranslateRecipe) -> None:
-    """The average is over the last `average_last` checkpoints; over one it is not made."""
+    """The last `average_last` checkpoints are averaged; a single one is not."""
     run(change(recipe, average_last=2), 10, 30, 20, 31)
     assert [path.name for path in saved(recipe)] == ["step-00000004", "step-00000006"]
     assert same(exported(recipe), average_weights(saved(recipe)))
@@ -101,7 +101,7 @@ def test_only_the_last_k_are_averaged(recipe: TranslateRecipe) -> None:
 
 
 def test_other_batches_and_intervals(recipe: TranslateRecipe) -> None:
-    """A run resumes with another size of batches and interval of saving, and says what follows."""
+    """Batch size and saving interval may change on resuming, with a warning about the effects."""
     bleu = [10, 30, 20, 31]
     interrupt(recipe, 3, bleu)
     other = replace(recipe, batch=replace(recipe.batch, max_tokens=60))
@@ -122,13 +122,13 @@ def test_other_batches_and_intervals(recipe: TranslateRecipe) -> None:
 def test_interrupted_run_ends_the_same(
     recipe: TranslateRecipe, at: int, data: dict[str, Any]
 ) -> None:
-    """A run stopped by Ctrl-C at any step, and gone on with, ends with the same bits."""
+    """A run that is stopped by Ctrl-C at any step and resumed ends with the same bits."""
     recipe = replace(recipe, data=replace(recipe.data, **data))
     assert_goes_on_the_same(recipe, at, [10, 30, 20, 31])
 
 
 def test_a_folder_that_goes_while_a_run_begins(recipe: TranslateRecipe) -> None:
-    """The run does not begin anew, and goes on where the folder is now."""
+    """The run stops instead of starting over, and can be resumed in the folder's new place."""
     interrupt(recipe, 3, [10])
     other = replace(recipe, out=recipe.out + "-moved")
 
@@ -142,7 +142,7 @@ def test_a_folder_that_goes_while_a_run_begins(recipe: TranslateRecipe) -> None:
 
 
 def test_ctrl_c_during_the_last_validation(recipe: TranslateRecipe) -> None:
-    """One Ctrl-C while the average is being scored is held until the model is in its folder."""
+    """A Ctrl-C while the average is scored is delayed until the model is saved."""
     calls: list[int] = []
 
     def press() -> None:
@@ -156,7 +156,7 @@ def test_ctrl_c_during_the_last_validation(recipe: TranslateRecipe) -> None:
 
 
 def test_validation_files_and_limit(recipe: TranslateRecipe) -> None:
-    """Given validation files are used as they are; at most `validate_limit` are translated."""
+    """Validation files are used unchanged; at most `validate_limit` pairs are translated."""
     data = replace(recipe.data, valid_src=recipe.data.src, valid_tgt=recipe.data.tgt)
     scorer = Scorer(iter([1, 2, 3, 4]))
     console, file = make_console(terminal=False)
@@ -167,7 +167,7 @@ def test_validation_files_and_limit(recipe: TranslateRecipe) -> None:
 
 
 def test_checkpointing_changes_no_bit(recipe: TranslateRecipe) -> None:
-    """Computing activations again, dropout included, gives the weights of keeping them."""
+    """Recomputing activations, dropout included, gives the same weights as keeping them."""
     setting = replace(recipe.train, activation_checkpointing=True)
     again = replace(recipe, out=recipe.out + "-again", train=setting)
     calls = [0, 0]
@@ -185,9 +185,9 @@ def test_checkpointing_changes_no_bit(recipe: TranslateRecipe) -> None:
 
 @pytest.mark.parametrize("differs", ["threads", None])
 def test_another_machine_is_told(recipe: TranslateRecipe, differs: str | None) -> None:
-    """What the bits depend on is saved; where it differs that is said, and the run goes on.
+    """What affects the bits is saved; a difference causes a message, and the run continues.
 
-    A checkpoint of an older version, `None` here, has nothing to compare with.
+    Checkpoints of older versions (`None` here) have nothing to compare.
     """
     recipe = replace(recipe, train=replace(recipe.train, precision="auto"))
     interrupt(recipe, 3, [1, 2])
@@ -205,7 +205,7 @@ def test_another_machine_is_told(recipe: TranslateRecipe, differs: str | None) -
 
 
 def test_a_run_keeps_the_sizes_that_it_began_with(recipe: TranslateRecipe, tmp_path: Path) -> None:
-    """A recipe without sizes resumes its run, whatever would be chosen for its texts today."""
+    """A recipe without sizes resumes its run, even if other sizes would be chosen now."""
     run(change(recipe, max_steps=2), 1, 2)
     path = tmp_path / "own.toml"
     data = f'src = "{recipe.data.src}"\ntgt = "{recipe.data.tgt}"\ncache = "{recipe.data.cache}"'
@@ -216,7 +216,7 @@ def test_a_run_keeps_the_sizes_that_it_began_with(recipe: TranslateRecipe, tmp_p
 
 
 def test_the_card_says_that_a_run_is_unfinished(recipe: TranslateRecipe) -> None:
-    """Until the run has ended, with how far it is; what stands on the card besides is the same."""
+    """The card shows the progress until the run ends, and is otherwise the same."""
     card = Path(recipe.out) / "README.md"
     limited = replace(recipe, train=replace(recipe.train, max_minutes=45.0))
     interrupt(limited, 3, [1])
@@ -233,7 +233,7 @@ def test_the_card_says_that_a_run_is_unfinished(recipe: TranslateRecipe) -> None
 
 
 def test_a_deterministic_run(recipe: TranslateRecipe) -> None:
-    """Torch's deterministic algorithms are used throughout the run, and only there."""
+    """Torch's deterministic algorithms are enabled during the run, and only then."""
     used: list[bool] = []
     scorer = Scorer(
         iter([1, 2, 3, 4]), before=lambda: used.append(torch.are_deterministic_algorithms_enabled())
@@ -248,7 +248,7 @@ def test_a_deterministic_run(recipe: TranslateRecipe) -> None:
 
 
 def test_held_out_sources_leave_every_corpus(recipe: TranslateRecipe) -> None:
-    """A second corpus does not teach what the first one holds out."""
+    """No corpus may teach what another one holds out."""
     same_again = CorpusConfig(src=recipe.data.src, tgt=recipe.data.tgt)
     _, said = run(replace(recipe, data=replace(recipe.data, corpora=(same_again,))), 1, 2, 3, 4)
     assert said.count("36 of 40 pairs are used") == 2

@@ -24,14 +24,14 @@ TRAIN = TrainConfig(max_steps=10)
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> TranslateRecipe:
-    """A recipe whose run goes to a folder that is not there yet."""
+    """A recipe whose run folder does not exist yet."""
     return TranslateRecipe(
         out=str(tmp_path / "run"), data=DataConfig(src="a", tgt="b"), train=TRAIN
     )
 
 
 def begin(recipe: TranslateRecipe, *, learned: bool = True) -> RunFolder:
-    """Open the folder, as a run does, and put a checkpoint there."""
+    """Open the folder as a run does, and save a checkpoint."""
     with RunFolder.of(recipe).open(recipe) as folder:
         if learned:
             (folder.checkpoints / "step-00000005").mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def begin(recipe: TranslateRecipe, *, learned: bool = True) -> RunFolder:
 
 
 def test_going_on_with_the_same_settings(recipe: TranslateRecipe) -> None:
-    """The same recipe opens its own folder again; its file is the recipe."""
+    """The same recipe reopens its folder; recipe.json is the recipe."""
     folder = begin(recipe)
     assert begin(recipe) == folder
     saved = json.loads((folder.training / "recipe.json").read_text(encoding="utf-8"))
@@ -48,7 +48,7 @@ def test_going_on_with_the_same_settings(recipe: TranslateRecipe) -> None:
 
 
 def test_changed_settings_are_named(recipe: TranslateRecipe) -> None:
-    """Settings that change the numbers of a run are refused, each by its name."""
+    """Changes to settings that affect the numbers are refused by name."""
     begin(recipe)
     other = replace(recipe, train=replace(TRAIN, seed=2), model=replace(recipe.model, d_model=256))
     with pytest.raises(InputError, match=r"\(model.d_model, train.seed; model.d_model was 512, is"):
@@ -57,7 +57,7 @@ def test_changed_settings_are_named(recipe: TranslateRecipe) -> None:
 
 
 def test_free_settings(recipe: TranslateRecipe) -> None:
-    """The end of a run, what affects no number, and how it saves and batches may change."""
+    """Limits, settings without effect on the numbers, saving and batches may change."""
     begin(recipe)
     train = replace(TRAIN, max_steps=20, max_minutes=3.0, patience=2, log_every=1, tracker="wandb")
     data = replace(recipe.data, cache="/c", root="/r")
@@ -71,9 +71,9 @@ def test_free_settings(recipe: TranslateRecipe) -> None:
 def test_a_run_that_learned_nothing_begins_anew(
     recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a wrong path in the first command, the corrected command works in the same folder.
+    """If the first command had a wrong path, the corrected one works in the same folder.
 
-    Killed meanwhile, at any moment, a run leaves a folder that it can begin in.
+    If it is killed at any moment, another run can still start in the folder.
     """
     training = begin(recipe, learned=False).training
     (training / "tokenizer.json").write_text("of the wrong text", encoding="utf-8")
@@ -90,7 +90,7 @@ def test_a_run_that_learned_nothing_begins_anew(
 
 
 def test_a_folder_with_a_model_has_learned(recipe: TranslateRecipe) -> None:
-    """A model that was written before the first checkpoint is not thrown away."""
+    """A model saved before the first checkpoint is not deleted."""
     folder = begin(recipe, learned=False)
     (folder.path / "config.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="other settings"):
@@ -98,7 +98,7 @@ def test_a_folder_with_a_model_has_learned(recipe: TranslateRecipe) -> None:
 
 
 def test_foreign_folder(recipe: TranslateRecipe, tmp_path: Path) -> None:
-    """A folder with other things in it, and a file, are left alone."""
+    """A file, or a folder with other contents, is not changed."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("years of work", encoding="utf-8")
     with pytest.raises(InputError, match="is not the folder of a training run"):
@@ -119,7 +119,7 @@ def test_foreign_folder(recipe: TranslateRecipe, tmp_path: Path) -> None:
 def test_where_no_folder_can_be(
     recipe: TranslateRecipe, tmp_path: Path, name: str, reason: str
 ) -> None:
-    """A folder below a file is one sentence; so is a name that no folder can have, and none."""
+    """A path below a file, an invalid name or no name is reported in one sentence."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match=f"Cannot write to .*: {reason}; give another --out"):
         begin(replace(recipe, out=str(tmp_path / name)))
@@ -128,7 +128,7 @@ def test_where_no_folder_can_be(
 
 
 def test_a_finished_run(recipe: TranslateRecipe) -> None:
-    """A finished run says so and what can be done with it, whatever its task is."""
+    """The message says that the run is finished and what to do next, for any task."""
     begin(recipe).mark_finished("10 steps", Progress(step=10, best={"loss": 1.0}))
     with pytest.raises(
         InputError, match=r"is finished \(step 10, 10 steps\); look .* dragoman inspect"
@@ -140,7 +140,7 @@ def test_a_finished_run(recipe: TranslateRecipe) -> None:
     "change", [["train.max_steps=20"], ["train.max_minutes=1"], ["train.patience=3"]]
 )
 def test_a_finished_run_goes_on(recipe: TranslateRecipe, change: list[str]) -> None:
-    """With another limit a finished run goes on, and is unfinished until its new end."""
+    """With another limit a finished run continues, and is unfinished until it ends again."""
     begin(recipe).mark_finished("10 steps", Progress(step=10))
     more = override_settings(recipe, change)
     folder = begin(more)
@@ -149,7 +149,7 @@ def test_a_finished_run_goes_on(recipe: TranslateRecipe, change: list[str]) -> N
 
 
 def test_the_exported_model_is_remembered(recipe: TranslateRecipe) -> None:
-    """What the finished run's model was worth is known when the run goes on, twice too."""
+    """The score of the finished run's model is restored on resuming, also the second time."""
     assert begin(recipe).exported is None
     begin(recipe).mark_finished("10 steps", Progress(step=10, best={"loss": 1.0}))
     more = override_settings(recipe, ["train.max_steps=20"])
@@ -162,7 +162,7 @@ def test_the_exported_model_is_remembered(recipe: TranslateRecipe) -> None:
 
 
 def test_damaged_files(recipe: TranslateRecipe) -> None:
-    """A recipe or a marker that is no JSON any more, or not what was written, is one sentence."""
+    """A recipe or marker that is not valid is reported in one sentence."""
     folder = begin(recipe, learned=False)
     for text in ("{", "{}", "[]"):
         (folder.training / "finished.json").write_text(text, encoding="utf-8")
@@ -175,14 +175,14 @@ def test_damaged_files(recipe: TranslateRecipe) -> None:
 
 
 def test_the_files_of_a_run_survive_a_power_failure(recipe: TranslateRecipe, disk: Disk) -> None:
-    """The recipe and the marker are on the disk before they have their names."""
+    """The recipe and the marker are synced to disk before they get their names."""
     begin(recipe).mark_finished("10 steps", Progress(step=10))
     begin(override_settings(recipe, ["train.max_steps=20"]))
     disk.assert_renamed("recipe.json", "finished.json", "finished.before.json", "recipe.json")
 
 
 def test_full_disk_at_the_end(recipe: TranslateRecipe) -> None:
-    """A marker that cannot be written is one sentence, and no half of it stays."""
+    """A marker that cannot be written is reported in one sentence, and no part of it is left."""
     folder = begin(recipe)
     with file_size_limit(5), pytest.raises(DragomanError, match="Cannot write to"):
         folder.mark_finished("10 steps", Progress(step=10))
@@ -191,7 +191,7 @@ def test_full_disk_at_the_end(recipe: TranslateRecipe) -> None:
 
 
 def test_one_run_at_a_time(recipe: TranslateRecipe) -> None:
-    """While a run has a folder open, another is refused and changes nothing; then it may."""
+    """While a run has a folder open, another is refused and changes nothing."""
     with RunFolder.of(recipe).open(recipe) as folder:
         (folder.training / "tokenizer.json").write_text("mine", encoding="utf-8")
         other = replace(recipe, train=replace(TRAIN, seed=2))
@@ -202,7 +202,7 @@ def test_one_run_at_a_time(recipe: TranslateRecipe) -> None:
 
 
 def test_a_listing_refuses_no_run(recipe: TranslateRecipe) -> None:
-    """It holds the lock for a moment, and a run that begins then waits."""
+    """A listing holds the lock briefly, and a run that starts then waits for it."""
     training = begin(recipe).training
     with ExitStack() as listing:
         listing.enter_context(locked(training / LOCK, wait=False, shared=True))
@@ -213,7 +213,7 @@ def test_a_listing_refuses_no_run(recipe: TranslateRecipe) -> None:
 def test_what_is_there_is_known_under_the_lock(
     recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that another process has begun, before the folder is locked, is not overwritten."""
+    """A run that another process starts just before the lock is taken is not overwritten."""
     other, flock = replace(recipe, train=replace(TRAIN, seed=2)), fcntl.flock
 
     def begun_meanwhile(descriptor: int, operation: int) -> None:
@@ -229,7 +229,7 @@ def test_what_is_there_is_known_under_the_lock(
 
 @pytest.mark.parametrize("there", [False, True])
 def test_a_refused_run_leaves_no_folder(recipe: TranslateRecipe, *, there: bool) -> None:
-    """A run that is refused before it has learned anything leaves what was there before."""
+    """A run that is refused before its first step leaves the folder as it found it."""
     out = Path(recipe.out)
     if there:
         out.mkdir()
@@ -246,11 +246,11 @@ def test_a_refused_run_leaves_no_folder(recipe: TranslateRecipe, *, there: bool)
 
 
 def test_settings_younger_than_the_run(recipe: TranslateRecipe) -> None:
-    """A run that an older version began, which knew fewer settings, goes on."""
+    """Runs of older versions, which had fewer settings, can be resumed."""
     path = begin(recipe).training / "recipe.json"
     old = json.loads(path.read_text(encoding="utf-8"))
     del old["task"], old["start"], old["train"]["activation_checkpointing"]
-    old["train"]["metric"] = "bleu"  # what is the task's own today
+    old["train"]["metric"] = "bleu"  # today the task's own default
     path.write_text(json.dumps(old), encoding="utf-8")
     begin(recipe)
     path.write_text(json.dumps(old), encoding="utf-8")
@@ -259,7 +259,7 @@ def test_settings_younger_than_the_run(recipe: TranslateRecipe) -> None:
 
 
 def test_a_run_of_another_task(recipe: TranslateRecipe) -> None:
-    """A folder of another task's run is named as that."""
+    """The error says that the folder has a run of another task."""
     path = begin(recipe).training / "recipe.json"
     path.write_text('{"task": "classify"}', encoding="utf-8")
     with pytest.raises(InputError, match='run of task = "classify", not "translate"'):

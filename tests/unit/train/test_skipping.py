@@ -1,4 +1,4 @@
-"""Steps without a finite loss or gradient: skipped, explained, and no part of the run."""
+"""Steps with a non-finite loss or gradient are skipped, explained and without effect."""
 
 import json
 import math
@@ -36,17 +36,17 @@ from dragoman.train.step import Skipped
 
 @pytest.fixture
 def recipe(recipe: TranslateRecipe) -> TranslateRecipe:
-    """With enough batches in the first epoch."""
+    """The recipe with enough batches in the first epoch."""
     return replace(recipe, batch=replace(recipe.batch, max_tokens=50))
 
 
 BAD = (2, 3, 5)
-"""Draws whose loss is not finite, from 0."""
+"""The draws with a non-finite loss, counted from 0."""
 
 
 @contextmanager
 def broken(*draws: int, factor: float = math.nan) -> Iterator[None]:
-    """The losses of the batches that a stream draws at these places are not finite."""
+    """Make the losses of these draws non-finite."""
     loss, draw = TranslateJob.loss, Stream.__next__
 
     def drawn(stream: Stream[PairBatch]) -> PairBatch:
@@ -64,15 +64,15 @@ def broken(*draws: int, factor: float = math.nan) -> Iterator[None]:
 
 
 def skips(recipe: TranslateRecipe) -> list[dict[str, Any]]:
-    """What metrics.jsonl says of skipped steps."""
+    """Return the entries about skipped steps in metrics.jsonl."""
     text = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
     return [line for line in map(json.loads, text.splitlines()) if "skipped" in line]
 
 
 def test_a_skipped_step_leaves_no_trace(recipe: TranslateRecipe) -> None:
-    """The run is that of a stream without the batches at fault: steps, rates, weights, moments.
+    """Steps, rates, weights and moments are as if the stream lacked the faulty batches.
 
-    Without dropout, whose masks would be others.
+    There is no dropout, whose masks would differ.
     """
     recipe = replace(recipe, model=replace(recipe.model, dropout=0.0))
     other = replace(recipe, out=recipe.out + "-without")
@@ -104,7 +104,7 @@ def test_a_skipped_step_leaves_no_trace(recipe: TranslateRecipe) -> None:
 
 
 def test_interrupted_after_a_skip(recipe: TranslateRecipe) -> None:
-    """A run that stops and goes on around skipped steps has the bits and the log of another."""
+    """An interruption around skipped steps changes neither the bits nor the log."""
     with broken(*BAD):
         result, _ = assert_goes_on_the_same(recipe, 3, [10, 30, 20, 31])
     assert result.progress.skipped == 3
@@ -115,7 +115,7 @@ def test_interrupted_after_a_skip(recipe: TranslateRecipe) -> None:
 
 
 def test_a_killed_run_skips_again(recipe: TranslateRecipe) -> None:
-    """What a run skipped after its last checkpoint is skipped and told once when it goes on."""
+    """Steps that are skipped again after a kill are logged once."""
     whole, write = replace(recipe, out=recipe.out + "-whole"), MetricsFile.skipped
 
     def written_and_killed(file: MetricsFile, progress: Progress, skipped: Skipped) -> None:
@@ -135,7 +135,7 @@ def test_a_killed_run_skips_again(recipe: TranslateRecipe) -> None:
 
 @pytest.mark.parametrize(("limit", "more"), [(1, ""), (2, ", the last of 2 steps in a row")])
 def test_too_many_in_a_row(recipe: TranslateRecipe, limit: int, more: str) -> None:
-    """They end the run in one sentence; as many with a step between them do not."""
+    """They end the run in one sentence; the same number with a good step in between does not."""
     with broken(0, 2, 4):
         run(change(replace(recipe, out=recipe.out + "-spread"), max_skipped=2), 1, 2, 3, 4)
     with (
@@ -150,19 +150,19 @@ def test_too_many_in_a_row(recipe: TranslateRecipe, limit: int, more: str) -> No
 
 
 class MadeJob:
-    """A model with a loss of our own."""
+    """A model with a made-up loss."""
 
     def __init__(self) -> None:
         self.model = make_model()
 
     def loss(self, batch: PairBatch) -> Tensor:
-        """The sum of the logits."""
+        """Sum the logits."""
         logits_BTV: Tensor = self.model(batch.src_BS, batch.tgt_in_BT)
         return logits_BTV.sum()
 
 
 def test_the_first_place_is_named() -> None:
-    """Forward before backward, the innermost module first, and the one batch of several."""
+    """Forward comes before backward, the innermost module first; the faulty batch is found."""
     fine, other = make_batch(random_pairs(3)), make_batch([([7], [8])], first=9)
 
     def find(job: MadeJob) -> tuple[tuple[int, ...], str] | None:
@@ -192,5 +192,5 @@ def test_the_first_place_is_named() -> None:
 
 
 def hooks_of(job: MadeJob) -> list[int]:
-    """How many hooks each module has."""
+    """Return the number of hooks of each module."""
     return [len(module._forward_hooks) for module in job.model.modules()]

@@ -1,4 +1,4 @@
-"""What a run begins with: drawn weights, or those of a model folder, some of them frozen."""
+"""The start of a run: random weights or a model folder, optionally with frozen parts."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -50,7 +50,7 @@ CLASSES = ClassificationHead(labels=("no", "yes"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderRecipe(RunRecipe):
-    """A recipe of a task that puts a head on an encoder."""
+    """A recipe that puts a task head on an encoder."""
 
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
@@ -60,7 +60,7 @@ class EncoderRecipe(RunRecipe):
 
 
 def save(folder: Path, config: ModelConfig) -> str:
-    """Write a model with random weights."""
+    """Save a model with random weights."""
     words = Words()
     decoding = Decoding(beam_size=3)
     described = FolderConfig(model=config, decoding=decoding, src_lang="en", tgt_lang="zh")
@@ -70,18 +70,18 @@ def save(folder: Path, config: ModelConfig) -> str:
 
 @pytest.fixture
 def pairs_model(tmp_path: Path) -> str:
-    """The folder of a translator."""
+    """A translation model folder."""
     return save(tmp_path / "pairs", replace(TINY, dropout=0.3))
 
 
 @pytest.fixture
 def encoder(tmp_path: Path) -> str:
-    """The folder of an encoder with a masked-language head."""
+    """A folder of an encoder with a masked-language head."""
     return save(tmp_path / "encoder", MASKED)
 
 
 def begin(recipe: RunRecipe, config: ModelConfig) -> tuple[torch.nn.Module, list[str]]:
-    """The model of a run, and what was said."""
+    """Return the initial model of a run, and its messages."""
     model = begin_model(build, config, recipe)
     if recipe.start.model is None:
         return model, []
@@ -95,7 +95,7 @@ def check(recipe: RunRecipe) -> None:
 
 
 def test_all_weights_are_taken(pairs_model: str) -> None:
-    """A run that starts from a folder has all its weights, and the recipe its sizes."""
+    """All weights of the folder are loaded, and its sizes go into the recipe."""
     recipe = start_from(TranslateRecipe(train=CONFIG), open_folder(pairs_model))
     assert recipe.model == replace(TINY, dropout=0.3)
     assert recipe.start.model == pairs_model
@@ -110,7 +110,7 @@ def test_all_weights_are_taken(pairs_model: str) -> None:
 
 
 def test_what_follows_the_seed_does_not_depend_on_the_folder(pairs_model: str) -> None:
-    """Loading draws no random number: dropout is that of a run with drawn weights."""
+    """Loading does not advance the generator: dropout is that of a run from random weights."""
     begin(TranslateRecipe(train=CONFIG), replace(TINY, dropout=0.3))
     expected = torch.rand(3)
     recipe = start_from(TranslateRecipe(train=CONFIG), open_folder(pairs_model))
@@ -119,7 +119,7 @@ def test_what_follows_the_seed_does_not_depend_on_the_folder(pairs_model: str) -
 
 
 def test_a_contradiction_is_named(pairs_model: str) -> None:
-    """A size that is not the folder's is refused, with both values; dropout may differ."""
+    """A size that differs from the folder's is refused with both values; dropout may differ."""
     recipe = start_from(TranslateRecipe(), open_folder(pairs_model))
     check(replace(recipe, model=replace(recipe.model, dropout=0.5, attention_dropout=0.1)))
     with pytest.raises(InputError, match=r"model\.d_ff = 48 contradicts start\.model = .*it is 24"):
@@ -127,7 +127,7 @@ def test_a_contradiction_is_named(pairs_model: str) -> None:
 
 
 def test_another_kind(encoder: str) -> None:
-    """A folder with a model of another kind is refused, with both kinds and the task."""
+    """Another kind of model is refused with both kinds and the task."""
     kinds = r"of the kind encoder-only, and task = \"translate\" trains encoder-decoder"
     with pytest.raises(InputError, match=kinds):
         start_from(TranslateRecipe(), open_folder(encoder))
@@ -136,7 +136,7 @@ def test_another_kind(encoder: str) -> None:
 
 
 def test_adapters_are_merged_first(pairs_model: str, tmp_path: Path) -> None:
-    """They open as the model that they adapt, but nothing is kept of them in another run."""
+    """They open as the adapted model, but another run would lose the adapters."""
     (tmp_path / "adapter_config.json").write_text(
         json.dumps({"base_model_name_or_path": pairs_model}), encoding="utf-8"
     )
@@ -147,7 +147,7 @@ def test_adapters_are_merged_first(pairs_model: str, tmp_path: Path) -> None:
 
 
 def test_another_head_is_drawn_anew(encoder: str) -> None:
-    """Of an encoder with another head the body is taken, the head is drawn and named."""
+    """The encoder is loaded; the new head is random and named in the output."""
     recipe = start_from(EncoderRecipe(train=CONFIG), open_folder(encoder))
     assert recipe.model == replace(MASKED, head=CLASSES)
     check(recipe)
@@ -160,7 +160,7 @@ def test_another_head_is_drawn_anew(encoder: str) -> None:
 
 
 def test_adapters_are_counted(encoder: str) -> None:
-    """Beside a head that is drawn: there are two in each of the two layers."""
+    """Adapters are counted next to a new head: two in each of the two layers."""
     start = StartConfig(model=encoder, lora=LoraConfig(rank=2))
     recipe = EncoderRecipe(train=CONFIG, start=start)
     _, (said,) = begin(recipe, MASKED)
@@ -171,7 +171,7 @@ def test_adapters_are_counted(encoder: str) -> None:
 
 
 def test_what_words_look_like_begins_at_zeros(encoder: str) -> None:
-    """So a tagger with it begins as the encoder that was trained without it."""
+    """A tagger with word features starts as the encoder that was trained without them."""
     config = replace(MASKED, head=TaggingHead(labels=("a", "b")), word_features=9)
     recipe = replace(EncoderRecipe(train=CONFIG), start=StartConfig(model=encoder))
     model, (said,) = begin(recipe, config)
@@ -180,7 +180,7 @@ def test_what_words_look_like_begins_at_zeros(encoder: str) -> None:
 
 
 def test_the_same_head_is_taken(tmp_path: Path) -> None:
-    """A classifier of the same labels goes on with its head; of other labels, it is drawn anew."""
+    """A classifier with the same labels keeps its head; with others it gets a new one."""
     config = replace(MASKED, head=CLASSES)
     recipe = start_from(
         EncoderRecipe(train=CONFIG), open_folder(save(tmp_path / "classes", config))
@@ -200,7 +200,7 @@ def test_the_same_head_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_frozen_parts_stay(prefixes: list[str], frozen: list[str]) -> None:
-    """Exactly the parts that are named stay as they are, a tied matrix under any of its names."""
+    """Exactly the named parts are unchanged; a tied matrix may have any of its names."""
     config = replace(TINY, num_encoder_layers=11)
     model = EncoderDecoder(config).double().train()
     freeze(model, prefixes)
@@ -227,7 +227,7 @@ def test_frozen_parts_stay(prefixes: list[str], frozen: list[str]) -> None:
 def test_what_shares_frozen_weights_is_told(
     prefixes: tuple[str, ...], tie: Literal["all", "target-output"], told: str
 ) -> None:
-    """By name, where it was not named itself."""
+    """Other names of a frozen matrix are listed."""
     model = EncoderDecoder(replace(TINY, tie_embeddings=tie))
     freeze(model, prefixes)
     said = parameters_of(model, StartConfig(model="m", freeze=prefixes))
@@ -246,7 +246,7 @@ def test_what_shares_frozen_weights_is_told(
     ],
 )
 def test_what_cannot_be_frozen(prefixes: str, message: str) -> None:
-    """A name that no part has, with the nearest and with the parts; all; and random weights."""
+    """Unknown names (with suggestions), all parts and random weights are refused."""
     with pytest.raises(InputError, match=r"start\.freeze") as raised:
         freeze(make_model(), prefixes.split(" "))
     assert message in str(raised.value)
@@ -255,9 +255,9 @@ def test_what_cannot_be_frozen(prefixes: str, message: str) -> None:
 
 
 def test_a_model_has_the_special_tokens_of_its_texts() -> None:
-    """Another id would make a piece of text padding, or an end that is none.
+    """With other ids, a text piece could act as padding, or the end could go unnoticed.
 
-    And the model has a row for each of its pieces.
+    The model must have a row for each piece.
     """
     tokenizer = make_tokenizer()
     size = tokenizer.vocab_size
@@ -279,7 +279,7 @@ def test_a_model_has_the_special_tokens_of_its_texts() -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_run_is_held_to_its_tokens(task: str, tmp_path: Path) -> None:
-    """Whatever it learns."""
+    """The tokens are checked in every task."""
     recipe: Any = TASKS[task](tmp_path).recipe
     console, _ = make_console(terminal=False)
     with pytest.raises(InputError, match=r"model\.pad_id = 9 contradicts the tokenizer"):
@@ -288,7 +288,7 @@ def test_every_run_is_held_to_its_tokens(task: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("head", [CLASSES, ClassificationHead(), TaggingHead()])
 def test_frozen_parts_are_known_before_the_labels(encoder: str, head: Head) -> None:
-    """Names of weights are checked without data, and without weights."""
+    """Names of weights are checked before there are labels or weights."""
     recipe = EncoderRecipe(model=replace(MASKED, head=head), start=StartConfig(model=encoder))
     check(replace(recipe, start=replace(recipe.start, freeze=("encoder", "head.output"))))
     with pytest.raises(InputError, match="did you mean head"):

@@ -16,20 +16,20 @@ from dragoman.train.step import Skipped
 
 
 def test_losses_are_read_once() -> None:
-    """However many micro-batches there are, and after all of them; and so is the norm."""
+    """Losses and the norm are read once, after all micro-batches."""
     counts = []
     for number in (1, 4):
         stepper = make_stepper(make_model())
         with FunctionCalls() as calls:
             stepper([make_batch(random_pairs(2)) for _ in range(number)], 1e-3)
-        reads = (Tensor.item, Tensor.tolist, Tensor.__float__)  # for which a GPU is waited for
+        reads = (Tensor.item, Tensor.tolist, Tensor.__float__)  # each waits for the GPU
         counts.append(sum(call.function in reads for call in calls.seen))
     assert counts == [2, 2]
 
 
 @pytest.mark.parametrize("what", ["loss", "gradient"])
 def test_not_finite_moves_nothing(what: str) -> None:
-    """A step whose loss or gradient is not finite is skipped: no weight, no moment, no gradient."""
+    """A step with a non-finite loss or gradient changes no weight, moment or gradient."""
     model = make_model()
     stepper = make_stepper(model)
     if what == "loss":

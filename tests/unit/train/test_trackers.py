@@ -1,4 +1,4 @@
-"""The numbers of a run, as MLflow and Weights & Biases get them: with stand-ins for both."""
+"""Metrics sent to MLflow and Weights & Biases, with fakes for both."""
 
 import json
 import os
@@ -26,14 +26,14 @@ Module = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    """The folder of a run."""
+    """A run folder."""
     (tmp_path / "first" / "training").mkdir(parents=True)
     return RunFolder(tmp_path / "first")
 
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Module:
-    """Makes a module that can be imported until the test ends; returns what it holds."""
+    """Return a function that installs a fake module for the test and returns its attributes."""
     monkeypatch.setattr(os, "environ", dict(os.environ))
 
     def make(name: str, **held: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -46,7 +46,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Module:
 
 
 def report(folder: RunFolder, name: Any, end: str | None = "4 steps") -> list[str]:  # noqa: ANN401
-    """What is said when a run of one step and a validation is tracked so."""
+    """Return the messages of a tracked run with one step and one validation."""
     said: list[str] = []
     train = replace(CONFIG, tracker=name, log_every=1)
     recipe = TranslateRecipe(data=DataConfig(src="a.en"), train=train)
@@ -65,7 +65,7 @@ def report(folder: RunFolder, name: Any, end: str | None = "4 steps") -> list[st
 
 @pytest.fixture
 def mlflow(module: Module) -> Mock:
-    """A stand-in for `MlflowClient` that is the client it makes; its one new run is "abc"."""
+    """A fake `MlflowClient` that returns itself; its one new run is "abc"."""
     methods = [
         "create_experiment", "create_run", "get_experiment_by_name", "log_batch", "set_terminated",
         "update_run",
@@ -82,13 +82,13 @@ def mlflow(module: Module) -> Mock:
 
 
 def assert_ended(client: Mock, state: str) -> None:
-    """The run is ended once, and nothing is sent after it."""
+    """The run is ended once, and nothing is sent after that."""
     client.set_terminated.assert_called_once_with("abc", state)
     assert client.mock_calls[-1] == call.set_terminated("abc", state)
 
 
 def test_mlflow(folder: RunFolder, mlflow: Mock) -> None:
-    """Every number of the log arrives by name and step, the settings once; the state is set."""
+    """All metrics are logged by name and step, the settings once, and the status is set."""
     before = dict(os.environ)
     assert report(folder, "mlflow") == []
     assert os.environ == before
@@ -111,7 +111,7 @@ def test_mlflow(folder: RunFolder, mlflow: Mock) -> None:
 
 
 def test_mlflow_resumes_its_run(folder: RunFolder, mlflow: Mock) -> None:
-    """A resumed run goes on in the same run, in the store that the user names."""
+    """A resumed run continues the same MLflow run in the store that the user names."""
     assert report(folder, "mlflow", "interrupted") == []
     assert_ended(mlflow, "KILLED")
     mlflow.reset_mock()
@@ -124,7 +124,7 @@ def test_mlflow_resumes_its_run(folder: RunFolder, mlflow: Mock) -> None:
 
 
 def test_two_runs_make_one_experiment(folder: RunFolder, mlflow: Mock) -> None:
-    """The run that comes second when both begin at once takes that of the first."""
+    """If two runs start at once, the second one uses the experiment of the first."""
     mlflow.get_experiment_by_name.side_effect = [None, SimpleNamespace(experiment_id="8")]
     mlflow.create_experiment.side_effect = RuntimeError("RESOURCE_ALREADY_EXISTS")
     assert report(folder, "mlflow") == []
@@ -138,7 +138,7 @@ def test_two_runs_make_one_experiment(folder: RunFolder, mlflow: Mock) -> None:
 
 @pytest.mark.parametrize("name", ["why?", "41%41"])
 def test_mlflow_has_no_address_for_a_folder(tmp_path: Path, mlflow: Mock, name: str) -> None:
-    """Rather than to write its database to another place; a server has an address."""
+    """It is refused rather than written to another place; a tracking server is unaffected."""
     folder = RunFolder(tmp_path / name)
     folder.training.mkdir(parents=True)
     (warning,) = report(folder, "mlflow")
@@ -149,7 +149,7 @@ def test_mlflow_has_no_address_for_a_folder(tmp_path: Path, mlflow: Mock, name: 
 
 
 def wandb_run(log: Callable[[Any], None]) -> tuple[Any, list[int]]:
-    """A stand-in for a run, which logs so, and the codes that it ends with."""
+    """Return a fake run with this `log`, and the list of its exit codes."""
     ended = list[int]()
     run = SimpleNamespace(
         id="xyz",
@@ -162,7 +162,7 @@ def wandb_run(log: Callable[[Any], None]) -> tuple[Any, list[int]]:
 
 @pytest.mark.parametrize(("end", "code"), [("4 steps", 0), ("interrupted", 1), (None, 1)], ids=str)
 def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) -> None:
-    """The same for Weights & Biases, offline unless the user says otherwise, and resumed by id."""
+    """The same for Weights & Biases, offline by default and resumed by id."""
     opened, logged = [], list[Mapping[str, Any]]()
     run, ended = wandb_run(logged.append)
     run.define_metric = lambda name, step_metric: logged.append({name: step_metric})
@@ -198,7 +198,7 @@ def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) ->
 def test_a_tracker_that_fails_is_left_alone(
     folder: RunFolder, module: Module, mlflow: Mock
 ) -> None:
-    """One warning, and the log has everything; its own page shows for ever no run that goes on."""
+    """There is one warning, the log is complete, and the tracker's run is marked as failed."""
 
     def fail(*_: Any, **__: Any) -> None:  # noqa: ANN401
         raise RuntimeError("no API key\nat line 7")
@@ -220,12 +220,12 @@ def test_a_tracker_that_fails_is_left_alone(
     assert_ended(mlflow, "FAILED")
 
 
-@pytest.mark.parametrize("missing", ["mlflow", "sqlalchemy"])  # mlflow-skinny has no SQLAlchemy
+@pytest.mark.parametrize("missing", ["mlflow", "sqlalchemy"])  # mlflow-skinny lacks SQLAlchemy
 @pytest.mark.usefixtures("mlflow")
 def test_a_tracker_that_is_not_installed(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    """It is a warning too, since the run may have begun elsewhere."""
+    """A missing tracker is only a warning, since the run may have started elsewhere."""
     monkeypatch.setitem(sys.modules, missing, None)
     (warning,) = report(folder, "mlflow")
     assert "train.tracker = mlflow does not work (import of " in warning
@@ -237,7 +237,7 @@ def test_a_tracker_that_is_not_installed(
     [
         (10, 0.01, "has not ended within 0 seconds", 0),
         (1, 0.01, "is too slow and lacks some numbers", 0),
-        (1, 5.0, "is too slow and lacks some numbers", 1),  # it answers in the end
+        (1, 5.0, "is too slow and lacks some numbers", 1),  # it responds eventually
     ],
 )
 def test_a_tracker_that_hangs(
@@ -250,7 +250,7 @@ def test_a_tracker_that_hangs(
     told: str,
     ends: int,
 ) -> None:
-    """Neither a step nor the end waits for it longer than that; one warning, and it is ended."""
+    """Neither steps nor the end wait longer than the timeout; there is one warning."""
     answer, (run, ended) = Event(), wandb_run(lambda _: None)
     module("wandb", init=lambda **_: answer.wait() and run)
     monkeypatch.setattr(trackers, "MOST_WAITING", waiting)
@@ -267,9 +267,9 @@ NUMBERS = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore")  # SQLAlchemy deprecates what it uses
+@pytest.mark.filterwarnings("ignore")  # MLflow uses deprecated SQLAlchemy features
 def test_the_real_mlflow(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is installed: what it says of a run that is interrupted and resumed."""
+    """The real library, if installed, records an interrupted and resumed run."""
     real = pytest.importorskip("mlflow", minversion="3.0")
     pytest.importorskip("sqlalchemy", reason="mlflow-skinny has no database")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -288,7 +288,7 @@ def test_the_real_mlflow(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_real_wandb(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Where it is installed: both parts of an interrupted run have one name, in silence."""
+    """With the real library, if installed, both parts have one name, and nothing is printed."""
     pytest.importorskip("wandb", minversion="0.20")
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.chdir(folder.path)

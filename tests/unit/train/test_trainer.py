@@ -1,4 +1,4 @@
-"""The order of a run: steps, reports, validations, checkpoints, and its ends."""
+"""The order of a run: steps, reports, validations, checkpoints and the end."""
 
 import signal
 import time
@@ -28,7 +28,7 @@ Go = Callable[..., "Quick"]
 
 
 class Quick(Trainer):
-    """Takes steps that do nothing, and finds the losses that a test chooses."""
+    """A trainer with steps that do nothing and given losses."""
 
     losses: list[float]
     kept: list[float]
@@ -36,7 +36,7 @@ class Quick(Trainer):
     result: TrainResult
 
     def take_step(self) -> StepResult:
-        """Learn nothing, and note how much of the run was over."""
+        """Record the progress without training."""
         self.done.append(self.progress.done(self.config))
         return RESULT
 
@@ -47,24 +47,24 @@ class Quick(Trainer):
         return Validation(loss=loss, scores={"bleu": 10 * loss})
 
     def export(self, validation: Validation) -> None:
-        """Note that the model was the best so far."""
+        """Record that the model was the best so far."""
         self.kept.append(validation.loss)
 
     @property
     def saved(self) -> list[int]:
-        """The steps of the checkpoints."""
+        """Return the steps of the checkpoints."""
         return [int(path.name[-8:]) for path in checkpoints(self.folder.checkpoints)]
 
 
 @pytest.fixture
 def watcher() -> Watcher:
-    """Told of everything."""
+    """A reporter that records everything."""
     return Watcher()
 
 
 @pytest.fixture
 def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watcher: Watcher) -> Go:
-    """Run to the end, with these losses for one validation after the other."""
+    """Run to the end with these losses, one per validation."""
     places: list[dict[str, int]] = []
     batches = SimpleNamespace(
         num_batches=1,
@@ -96,7 +96,7 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watcher: Watcher) -> Go:
 
 
 def test_reporters_are_told_of_every_step_and_the_end(go: Go, watcher: Watcher) -> None:
-    """Each step once, in order, then the reason of the end; a run that is over takes no step."""
+    """Each step is reported once and in order, then the end; a finished run takes no steps."""
     quick = go(1, max_steps=4)
     assert watcher == Watcher(steps=[1, 2, 3, 4], reasons=["4 steps"], validated_at=[4])
     assert (quick.result.reason, quick.result.interrupted) == ("4 steps", False)
@@ -108,7 +108,7 @@ def test_reporters_are_told_of_every_step_and_the_end(go: Go, watcher: Watcher) 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_reporters_are_closed_whatever_ends_the_run(go: Go, *, fails: bool) -> None:
-    """Once, after all else: a tracker sends the rest then; Ctrl-C does what it did before."""
+    """Reporters are closed once, last of all; Ctrl-C has its previous handler again."""
 
     class Closing(Watcher):
         def validated(self, progress: Progress, validation: object) -> None:
@@ -128,7 +128,7 @@ def test_reporters_are_closed_whatever_ends_the_run(go: Go, *, fails: bool) -> N
 
 
 def test_time_of_earlier_parts_counts(go: Go) -> None:
-    """The minutes of a resumed run are those of all its parts."""
+    """The minutes of a resumed run include those before."""
     quick = go(1, progress=Progress(step=7, seconds=61.0), max_minutes=1)
     assert quick.result.reason == "1 minute"
     quick = go(1, progress=Progress(step=7, seconds=59.0), max_minutes=1, max_steps=8)
@@ -137,9 +137,9 @@ def test_time_of_earlier_parts_counts(go: Go) -> None:
 
 
 def test_preparing_is_timed_once(go: Go) -> None:
-    """It is what came before the first step of the run, resumed or not.
+    """The preparation is the time before the run's first step, even if it is resumed.
 
-    So the rate of a run with `max_minutes` begins alike each time that it is run.
+    So the rate of a run with `max_minutes` starts the same each time.
     """
     first = go(1, started=30.0, max_steps=2, max_minutes=1)
     assert first.done == [0.0, 0.5]
@@ -150,7 +150,7 @@ def test_preparing_is_timed_once(go: Go) -> None:
 
 
 def test_time_that_is_over_before_the_first_step(go: Go) -> None:
-    """Nothing was learned, so there is no model to name, and the run can go on with more time."""
+    """There is no model yet, so this is an error; with more time the run can continue."""
     short = r"max_minutes = 0\.1 was over before the first step, which took 30 s to prepare; set"
     with pytest.raises(DragomanError, match=short):
         go(1, started=30.0, max_minutes=0.1, ema=0.9)
@@ -158,7 +158,7 @@ def test_time_that_is_over_before_the_first_step(go: Go) -> None:
 
 
 def test_validations_are_timed(go: Go) -> None:
-    """The time of a validation is in the checkpoint after it."""
+    """The time of a validation is in the next checkpoint."""
     quick = go(1, max_steps=5)
     saved = read_state(checkpoints(quick.folder.checkpoints)[-1]).progress
     assert 0.02 <= saved.seconds <= quick.progress.seconds
@@ -169,9 +169,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_signals_stop_after_the_step(go: Go, number: signal.Signals) -> None:
-    """Ctrl-C, a polite kill or a closed terminal ends the run after the step, which is saved.
+    """Ctrl-C, SIGTERM and SIGHUP end the run after the current step, which is saved.
 
-    Nobody waits for a validation, and the old handlers come back.
+    There is no validation, and the previous handlers are restored.
     """
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     before = [signal.getsignal(s) for s in SIGNALS]
@@ -195,24 +195,24 @@ def test_signals_stop_after_the_step(go: Go, number: signal.Signals) -> None:
 def test_validates_and_saves_at_intervals_and_at_the_end(
     go: Go, watcher: Watcher, max_steps: int, at: list[int]
 ) -> None:
-    """Never twice for one step, nor again where a run is resumed at its end."""
+    """Each step has at most one validation and checkpoint, even if a run is resumed at its end."""
     quick = go(5, 4, *[9] * (len(at) - 1), max_steps=max_steps, average_last=3)
     assert watcher.validated_at == quick.saved == at
     times = [path.stat().st_mtime_ns for path in checkpoints(quick.folder.checkpoints)]
-    go(9, max_steps=max_steps, average_last=3)  # of the average
+    go(9, max_steps=max_steps, average_last=3)  # the score of the average
     assert [path.stat().st_mtime_ns for path in checkpoints(quick.folder.checkpoints)] == times
     assert watcher.validated_at == at
 
 
 def test_patience(go: Go) -> None:
-    """A run ends after so many validations in a row without a better one."""
+    """A run ends after this number of validations in a row without improvement."""
     quick = go(3, 2, 4, 1, 5, 5, 5, patience=2)
     assert quick.result.reason == "no better validation in 2"
     assert (quick.progress.step, quick.progress.best_step) == (30, 20)
 
 
 def test_a_model_of_nan_is_never_kept(go: Go) -> None:
-    """Nobody could load it; the first one with numbers is the best."""
+    """A model of NaN could not be loaded; the first finite one is the best."""
     quick = go(float("nan"), 3.0, validate_every=1, max_steps=2)
     assert quick.kept == [3.0]
     assert quick.progress.best_step == 2

@@ -1,4 +1,4 @@
-"""What a validation found."""
+"""The results of a validation."""
 
 import math
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ FAILED, POOR = {"loss": math.nan, "bleu": math.nan}, {"loss": 99.0, "bleu": 0.0}
 def test_which_is_better(
     better: Mapping[str, float], worse: Mapping[str, float], metric: str
 ) -> None:
-    """A smaller loss, a larger BLEU or chrF; a draw goes to the smaller loss, and NaN is beaten.
+    """A smaller loss or a larger score is better; ties go to the smaller loss, and NaN loses.
 
-    Scores below 1 count as the same: the loss tells more than a BLEU of 0.4. The same model is no
-    better, and the first one is better than none.
+    Scores below 1 are ties: the loss is more informative than a BLEU of 0.4. Equal results are not
+    better, and any result is better than none.
     """
     assert is_better(better, worse, metric)
     assert not is_better(worse, better, metric)
@@ -43,14 +43,14 @@ def test_which_is_better(
 
 
 def test_in_words() -> None:
-    """A validation reads as one short line."""
+    """A validation is formatted as one short line."""
     validation = Validation(loss=1.0, diagnostics={"gain": 3.0}, scores={"bleu": 12.0})
     assert str(validation) == "loss 1.000, bleu 12.00"
     assert validation.to_dict() == {"loss": 1.0, "gain": 3.0, "bleu": 12.0}
 
 
 def test_evaluating() -> None:
-    """Inside there is no dropout and no gradient; afterwards the model learns again."""
+    """Dropout and gradients are off inside the context, and training mode is restored after it."""
     model, modes = make_model(), []
     with evaluating(model) as device:
         modes.append((model.training, torch.is_inference_mode_enabled()))
