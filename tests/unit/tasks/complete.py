@@ -1,13 +1,13 @@
-"""Options of decoding as a task sees them: some given, the others at the task's defaults."""
+"""Complete decoding options: given ones over a task's defaults."""
 
 from dragoman.decoding import GENERATING, TRANSLATING, Decoding, merged
 
 
 def translating(**given: object) -> Decoding:
-    """The options of translating."""
+    """Return options of translation."""
     return merged(Decoding(**given), TRANSLATING)  # type: ignore[arg-type]
 
 
 def generating(**given: object) -> Decoding:
-    """The options of generating."""
+    """Return options of generation."""
     return merged(Decoding(**given), GENERATING)  # type: ignore[arg-type]

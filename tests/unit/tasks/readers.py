@@ -1,4 +1,4 @@
-"""A small classifier and a small tagger of random weights, and where they are saved."""
+"""A small classifier and a small tagger with random weights, in memory and in folders."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ READING = ReadingDefaults(max_tokens=20)
 
 
 def make_config(head: Head) -> EncoderOnlyConfig:
-    """Two small layers; a tagger sees what words look like."""
+    """Return a config of two small layers; a tagger has word features."""
     return EncoderOnlyConfig(
         vocab_size=TOKENIZER.vocab_size,
         d_model=36,
@@ -41,7 +41,7 @@ def make_config(head: Head) -> EncoderOnlyConfig:
 
 
 def make_model(head: Head) -> EncoderOnly:
-    """Random weights, always the same, with opinions."""
+    """Return a model with fixed random weights and confident predictions."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         model = EncoderOnly(make_config(head))
@@ -53,17 +53,17 @@ def make_model(head: Head) -> EncoderOnly:
 
 
 def make_classifier(reading: ReadingDefaults = READING) -> Classifier:
-    """Never on a disk."""
+    """Return a classifier in memory."""
     return Classifier(make_model(CLASSIFY), TOKENIZER, LABELS, reading)
 
 
 def make_tagger(reading: ReadingDefaults = READING) -> Tagger:
-    """Never on a disk."""
+    """Return a tagger in memory."""
     return Tagger(make_model(TAG), TOKENIZER, TAGS, reading)
 
 
 def save_reader(folder: Path, head: Head) -> Path:
-    """A model folder of the same."""
+    """Save such a model to a folder."""
     config = FolderConfig(model=make_config(head), reading=replace(READING))
     save_model(folder, make_model(head), config, tokenizers=(TOKENIZER, TOKENIZER))
     return folder

@@ -1,4 +1,4 @@
-"""What all objects that answer have in common: order, neighbours, streams, folders."""
+"""Common laws of all answering classes: order, neighbours, streams and folders."""
 
 import json
 import pickle
@@ -38,7 +38,7 @@ LINES = [*random_lines(9, seed=1, longest=12), "the", "😀", "the cat", *random
 
 
 class Kind(NamedTuple):
-    """How to make an object, to ask it, within a budget of tokens too, and to save its folder."""
+    """How to create an object, ask it within a token budget, stream, and save its folder."""
 
     make: Callable[[], Any]
     ask: Callable[..., Any]
@@ -48,7 +48,7 @@ class Kind(NamedTuple):
 
 
 def greedy(generator: dragoman.Generator, texts: Any, max_batch_tokens: int = 16384) -> Any:  # noqa: ANN401
-    """Generate without random numbers, which depend on the place of a prompt."""
+    """Generate without random numbers, which depend on a prompt's index."""
     options = replace(generator.options, temperature=0.0, max_batch_tokens=max_batch_tokens)
     return generator.generate(texts, options=options)
 
@@ -56,7 +56,7 @@ def greedy(generator: dragoman.Generator, texts: Any, max_batch_tokens: int = 16
 def greedy_stream(
     generator: dragoman.Generator, texts: Iterable[str], window: int
 ) -> Iterator[dragoman.Generation]:
-    """The same without end."""
+    """Stream greedily."""
     return generator.each(texts, replace(generator.options, temperature=0.0), window=window)
 
 
@@ -91,7 +91,7 @@ KINDS = {
     ),
 }
 ANSWERING = {name: cache(kind.make) for name, kind in KINDS.items()}
-"""One of each for all examples: answering changes nothing in it."""
+"""One object of each kind for all examples, since answering does not modify it."""
 every_kind = pytest.mark.parametrize("name", KINDS)
 every_kind_alone = pytest.mark.parametrize(
     "name",
@@ -105,14 +105,14 @@ every_kind_alone = pytest.mark.parametrize(
         for name in KINDS
     ],
 )
-"""For laws that hold to the last bit only where no answer has neighbours."""
+"""For laws that are exact only if answers do not depend on their neighbours."""
 
 
 @every_kind_alone
 def test_as_many_results_as_texts_in_order(name: str) -> None:
-    """A list gives a list, a text one result; a stream gives the same, read only as needed.
+    """A list gives a list, a text one result; a stream gives the same and reads lazily.
 
-    Neighbours change no bit: alone, in any order and within any budget of tokens.
+    Neighbours change no bit: results are equal alone, in any order and with any token budget.
     """
     kind = KINDS[name]
     answering, lines = kind.make(), [*LINES, *([] if name == "Generator" else ["", "   "])]
@@ -140,7 +140,7 @@ def test_as_many_results_as_texts_in_order(name: str) -> None:
 def test_a_stream_that_breaks_off_loses_no_window(
     name: str, lines: list[str], window: int, before: int
 ) -> None:
-    """Each line is answered once, in order, until the window in which the input fails."""
+    """Each line before the failing window is answered once, in order."""
     kind, found = KINDS[name], list[Any]()
 
     def failing() -> Iterator[str]:
@@ -161,7 +161,7 @@ def test_a_stream_that_breaks_off_loses_no_window(
 
 @pytest.mark.parametrize("name", ["Translator", "Generator"])
 def test_what_nobody_waits_for_takes_no_further_step(name: str) -> None:
-    """Rows that run leave at the next step, and items that wait are never begun."""
+    """Withdrawn rows leave at the next step, and waiting items are never started."""
     answering, steps = KINDS[name].make(), []
 
     def withdraw(logits_NV: torch.Tensor, prefixes: Prefixes) -> torch.Tensor:
@@ -171,7 +171,7 @@ def test_what_nobody_waits_for_takes_no_further_step(name: str) -> None:
         return logits_NV
 
     options = replace(answering.options, temperature=0.0, processors=(withdraw,), min_length=9)
-    read = [line for line in LINES if line.isascii()]  # others may need no step
+    read = [line for line in LINES if line.isascii()]  # others might need no step
     request = answering.submit(["the cat", "the dog", *read], options)
     assert list(request) == []
     assert len(steps) == 2
@@ -179,7 +179,7 @@ def test_what_nobody_waits_for_takes_no_further_step(name: str) -> None:
 
 @every_kind
 def test_submitting_takes_what_asking_takes(name: str) -> None:
-    """An iterable, with the object's own options or with some of a call."""
+    """It accepts an iterable, with the object's own options or with some for this call."""
     kind, answering = KINDS[name], ANSWERING[name]()
     given = {"Generator": [Decoding(temperature=0.0)], "Translator": [Decoding()]}.get(name, [])
     found = answering.submit(iter(["the cat", "a dog"]), *given)
@@ -188,7 +188,7 @@ def test_submitting_takes_what_asking_takes(name: str) -> None:
 
 
 def test_a_request_may_have_terms() -> None:
-    """And beginnings, and what is kept: what can be withdrawn is translated as the rest is."""
+    """So may it have prefixes and kept text: the results are those of a plain call."""
     translator = ANSWERING["Translator"]()
     given: dict[str, Any] = {"glossary": {"cat": "tree"}, "kept": [[(0, 3)]]}
     found = [*translator.submit(["the cat"], Decoding(beam_size=2), **given)]
@@ -198,7 +198,7 @@ def test_a_request_may_have_terms() -> None:
 
 
 def test_without_a_seed_samples_differ() -> None:
-    """As those of others do; the options of the object have one."""
+    """Samples without a seed differ, unless the options have one."""
     generator = ANSWERING["Generator"]()
     asks: list[Callable[[], Any]] = [
         lambda: generator.generate("the", temperature=1.0),
@@ -219,7 +219,7 @@ def test_without_a_seed_samples_differ() -> None:
 
 @every_kind
 def test_a_folder_decides_what_is_loaded(name: str, tmp_path: Path) -> None:
-    """It answers as the object in memory; another class says what its model does instead."""
+    """It answers as the object in memory; other classes say what the model does."""
     kind, folder = KINDS[name], KINDS[name].save(tmp_path / "model")
     loaded = dragoman.load(folder, device="cpu")
     assert type(loaded) is getattr(dragoman, name)
@@ -227,14 +227,14 @@ def test_a_folder_decides_what_is_loaded(name: str, tmp_path: Path) -> None:
     for other in KINDS.keys() - {name}:
         with pytest.raises(InputError, match=kind.does):
             getattr(dragoman, other).load(folder)
-    for device in ("toaster", "meta"):  # which torch knows, but has no numbers there
+    for device in ("toaster", "meta"):  # torch knows these, but they hold no values
         with pytest.raises(InputError, match=f'not on "{device}"'):
             dragoman.load(folder, device=device)
 
 
 @pytest.mark.parametrize("name", get_args(Precision))
 def test_each_name_of_a_precision_is_an_arithmetic(name: str) -> None:
-    """Short and long names are the same; auto is one of them."""
+    """Short and long names are equivalent, and auto is one of the precisions."""
     short = {"float32": "fp32", "bfloat16": "bf16", "auto": fastest("cpu")}
     assert arithmetic_of(name, "cpu") == short.get(name, name)
 
@@ -243,26 +243,26 @@ def test_each_name_of_a_precision_is_an_arithmetic(name: str) -> None:
     ("precision", "told"), [("float23", r"'float23'; .*one of .*float32\?"), (None, "None; it")]
 )
 def test_another_precision_is_one_sentence(tmp_path: Path, precision: Any, told: str) -> None:  # noqa: ANN401
-    """It names those that there are before anything is read."""
+    """The error lists the valid ones before anything is read."""
     with pytest.raises(InputError, match=f"precision is {told}"):
         dragoman.load(tmp_path, precision=precision)
 
 
 def test_an_encoder_that_predicts_masked_words_embeds_texts(tmp_path: Path) -> None:
-    """What pretraining wrote is no dead end."""
+    """A pretrained model can be used directly."""
     embedder = dragoman.load(save_reader(tmp_path / "model", MASKED), device="cpu")
     assert isinstance(embedder, dragoman.Embedder)
     assert len(embedder.embed(["the cat"])) == 1
 
 
 def pickled(value: Any) -> Any:  # noqa: ANN401
-    """What another process gets."""
+    """Pickle and unpickle, as for another process."""
     return pickle.loads(pickle.dumps(value))  # noqa: S301 -- our own bytes
 
 
 @every_kind
 def test_results_leave_the_process(name: str) -> None:
-    """Every result survives pickle, and its fields are plain data for a web framework."""
+    """Results survive pickling, and their fields are plain data for a web framework."""
     for result in KINDS[name].ask(ANSWERING[name](), ["the cat sees a dog", "a house"]):
         assert pickled(result) == result
         assert json.loads(json.dumps(result.to_dict())).keys() == result.to_dict().keys()
@@ -270,14 +270,14 @@ def test_results_leave_the_process(name: str) -> None:
 
 
 def test_a_classifier_is_copied_with_its_model() -> None:
-    """The copy answers alike."""
+    """The copy gives the same answers."""
     classifier, ask = ANSWERING["Classifier"](), KINDS["Classifier"].ask
     assert ask(deepcopy(classifier), LINES) == ask(classifier, LINES)
 
 
 @every_kind
 def test_what_answers_is_pickled_by_its_folder(name: str) -> None:
-    """And says so; a shallow copy shares the model."""
+    """Pickling fails and recommends the folder; a shallow copy shares the model."""
     answering = ANSWERING[name]()
     with pytest.raises(TypeError, match=f"A {name} belongs to its process.*load its folder in"):
         pickle.dumps(answering)
@@ -290,14 +290,14 @@ def test_what_answers_is_pickled_by_its_folder(name: str) -> None:
 
 
 def test_a_classification_has_a_hash() -> None:
-    """As others: equal ones have the same."""
+    """Equal results have equal hashes."""
     ask = KINDS["Classifier"].ask
     one, two = (ask(ANSWERING["Classifier"](), "the cat") for _ in range(2))
     assert len({one, two}) == 1
 
 
 def test_a_pickled_translation_has_its_alignments_or_says_why_not() -> None:
-    """What was computed before pickling is there after it; what needs the model is refused."""
+    """Alignments computed before pickling are kept; those that need the model are refused."""
     translator = ANSWERING["Translator"]()
     result = translator.translate("the cat sees a dog", n_best=2)
     assert len(result.alternatives[0].alignments) == 1

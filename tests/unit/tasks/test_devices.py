@@ -1,4 +1,4 @@
-"""What a search is given follows the model to another device: "meta", which has no numbers."""
+"""The inputs of a search follow the model to another device: "meta", which has no values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ from dragoman.tasks.translate.translator import Translator
 
 
 class Elsewhere(TorchFunctionMode):
-    """Nothing is computed from tensors of two devices, as on a GPU.
+    """Fail if an operation mixes tensors of two devices, as a GPU does.
 
-    Whoever asks for a number on "meta" is told 9, and whoever asks whether something is so, no.
+    A number on "meta" reads as 9, and a truth value as false.
     """
 
     def __torch_function__(
@@ -32,7 +32,7 @@ class Elsewhere(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> object:
-        """Do what was asked for."""
+        """Run the function after the check."""
         if func in (Tensor.__int__, Tensor.__bool__) and args[0].is_meta:
             return 9 if func is Tensor.__int__ else False
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor) and x.dim()]
@@ -42,34 +42,34 @@ class Elsewhere(TorchFunctionMode):
 
 
 class ChosenError(Exception):
-    """A first token is to be chosen."""
+    """The first token is about to be chosen."""
 
 
 @dataclass
 class Noting:
-    """A strategy and its frontier: notes where the limits are, and ends at the first step."""
+    """A strategy and frontier that records the devices of limits and stops at the first step."""
 
     beam_size: int = 1
     n_best: int = 1
     devices: list[str] = field(default_factory=list)
 
     def begin(self, max_B: Tensor, eos_id: int) -> "Noting":  # noqa: ARG002 (a protocol)
-        """Begin a search."""
+        """Record the device of the limits."""
         self.devices.append(max_B.device.type)
         return self
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
-        """By now the processors have seen the logits."""
+        """Record the device of the logits after the processors, and stop."""
         self.devices.append(log_probs_NV.device.type)
         raise ChosenError
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Not reached."""
+        """Fail: the search stops before."""
         raise NotImplementedError
 
 
 def translate(strategy: Noting) -> None:
-    """With a shortest length too."""
+    """Translate with a minimum length."""
     tokenizer = make_tokenizer()
     model = make_model(make_config(tokenizer)).to("meta")
     options = translating(min_length=3)
@@ -79,7 +79,7 @@ def translate(strategy: Noting) -> None:
 
 
 def generate(strategy: Noting) -> None:
-    """With every processor that looks at what was there before."""
+    """Generate with every processor that reads previous tokens."""
     generator = make_generator()
     generator._ids._model = Held.of(generator.model.to("meta"), "fp32")
     options = generating(min_length=3, repetition_penalty=1.2)
@@ -89,7 +89,7 @@ def generate(strategy: Noting) -> None:
 
 @pytest.mark.parametrize("run", [translate, generate])
 def test_a_search_is_on_the_device_of_its_model(run: Callable[[Noting], None]) -> None:
-    """Sources, limits and what processors compare with."""
+    """Sources, limits and the inputs of processors are on the model's device."""
     strategy = Noting()
     with pytest.raises(ChosenError):
         run(strategy)

@@ -1,4 +1,4 @@
-"""Hidden words, and what the recipes of all tasks with batches of texts refuse."""
+"""Token dropout, and what recipes with batches of texts refuse."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from dragoman.tasks.task import find_task
 
 
 def test_nothing_is_hidden_unless_asked_for() -> None:
-    """And no random number is drawn."""
+    """No random number is drawn either."""
     ids_BL = torch.randint(300, (4, 5))
     before = torch.get_rng_state()
     assert hide_tokens(ids_BL, 0.0, make_tokenizer()) is ids_BL
@@ -27,7 +27,7 @@ def test_nothing_is_hidden_unless_asked_for() -> None:
     ("task", "more"), [("classify", 2), ("tag", 2), ("pretrain", 2), ("translate", 1)]
 )
 def test_batches_fit_into_learned_positions(task: str, more: int) -> None:
-    """A text as long as batches allow, with what frames it, has positions, or nothing begins."""
+    """The longest text plus its special tokens must have positions; otherwise it is refused."""
     recipe: Any = find_task(task).recipe()  # type: ignore[call-arg]  # all have defaults
     recipe = replace(recipe, batch=replace(recipe.batch, max_length=40))
     replace(recipe, model=replace(recipe.model, positions=Learned(max_length=40 + more)))
@@ -44,7 +44,7 @@ def test_batches_fit_into_learned_positions(task: str, more: int) -> None:
     ],
 )
 def test_another_head_is_refused(task: str, head: Head) -> None:
-    """Naming both settings."""
+    """The error names both settings."""
     recipe: Any = find_task(task).recipe
     with pytest.raises(InputError, match=f'contradicts model.head.kind = "{head.kind}"'):
         recipe(model=EncoderOnlyConfig(head=head))

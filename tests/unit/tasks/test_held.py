@@ -1,4 +1,4 @@
-"""What a translator keeps of a folder, and whose requests share a batch."""
+"""What a translator keeps of its folder, and which requests share a batch."""
 
 import gc
 import json
@@ -31,7 +31,7 @@ from dragoman.tasks.options import key_of
 def test_a_model_that_was_read_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that was not is let go of, and read when it is asked for."""
+    """A model in memory is used; otherwise the weights are only lent, and read on demand."""
     folder = open_folder(save_translator(tmp_path / "m"))
     held = Held.read(folder, EncoderDecoder, "fp32")
     assert "model" not in vars(folder)
@@ -50,7 +50,7 @@ def test_a_model_that_was_read_is_not_read_again(
 def test_a_model_is_read_again_only_where_it_is_the_same(
     tmp_path: Path, save: Callable[[Path], Path], kind: type[EncoderDecoder], number: int
 ) -> None:
-    """Else two models would answer as one; by its hash, or by times where an older one has none."""
+    """Changes are detected by hash, or by file times in older folders without one."""
 
     def age() -> None:
         config = json.loads((path / "config.json").read_text("utf-8")) | {"format": number}
@@ -77,7 +77,7 @@ def test_a_model_is_read_again_only_where_it_is_the_same(
 
 
 def tensors() -> dict[int, tuple[int, object]]:
-    """The bytes of all tensors in this process that Python knows, by the place of their data."""
+    """Return the bytes of all tensors in this process, by the address of their data."""
     gc.collect()
     known = [each for each in gc.get_objects() if type(each) in {Tensor, Parameter}]
     here = [each for each in known if each.device.type == "cpu"]
@@ -100,16 +100,16 @@ def tensors() -> dict[int, tuple[int, object]]:
 def test_the_bytes_of_a_folder_are_known_before_it_is_loaded(
     tmp_path: Path, save: Callable[[Path], Path], arithmetic: Arithmetic
 ) -> None:
-    """All but the scales of int8, which are much beside so small matrices."""
+    """The estimate excludes the scales of int8, which matter only for such small matrices."""
     path = save(tmp_path / "m")
-    said, before = held_bytes(open_folder(path), arithmetic, "cpu"), tensors()  # kept alive
+    said, before = held_bytes(open_folder(path), arithmetic, "cpu"), tensors()  # keeps them alive
     loaded = load(path, device="cpu", precision=arithmetic)
     held = sum(count for place, (count, _) in tensors().items() if place not in before)
     assert said <= held <= said * (1.02 if arithmetic == "fp32" else 1.3), loaded
 
 
 def test_what_is_lent_is_of_one_save(tmp_path: Path) -> None:
-    """A file that is replaced meanwhile is read anew."""
+    """If the file is replaced during loading, it is read again."""
     path = save_translator(tmp_path / "m")
     weights, calls = path / "model.safetensors", list[Model]()
 
@@ -124,7 +124,7 @@ def test_what_is_lent_is_of_one_save(tmp_path: Path) -> None:
 
 
 def test_requests_with_processors_share_no_batch() -> None:
-    """Processors may be anything: they are neither compared nor mixed."""
+    """Processors are arbitrary callables: they are neither compared nor combined."""
     own = [Decoding(processors=(lambda logits, _: logits,)) for _ in range(2)]
     assert key_of(own[0]) != key_of(Decoding(processors=own[0].processors))
     assert key_of(own[0]) == key_of(own[0])

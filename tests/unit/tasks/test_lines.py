@@ -1,4 +1,4 @@
-"""Lines to chunks and back to lines."""
+"""Splitting lines into chunks and joining the results."""
 
 import json
 import re
@@ -33,7 +33,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 @given(st.lists(TEXTS, max_size=4), st.integers(1, 12))
 def test_chunks_hold_the_whole_line(lines: list[str], limit: int) -> None:
-    """Nothing that shows is lost, whatever the limit; blank lines have no chunk."""
+    """No visible character is lost, whatever the limit; blank lines have no chunks."""
     for line, chunks in zip(lines, to_chunks(lines, TOKENIZER, limit), strict=True):
         assert chunks is not None
         text = "".join(TOKENIZER.decode(ids) for _, ids in chunks)
@@ -45,7 +45,7 @@ def test_chunks_hold_the_whole_line(lines: list[str], limit: int) -> None:
 
 @pytest.mark.parametrize("text", ["\u200b", "\ufeff", "\u00ad \u200d", "\ufe0f", "\x00", "\u3164"])
 def test_a_text_that_shows_nothing_is_empty(text: str) -> None:
-    """Every task says so, with nothing invented and no NaN; beside others too."""
+    """It is flagged in every task, without invented output or NaN, also next to other texts."""
     lines = ["the cat", text, "a dog"]
     for ask in (make_translator().translate, make_classifier().classify, make_tagger().tag):
         before, empty, after = ask(lines)
@@ -55,7 +55,7 @@ def test_a_text_that_shows_nothing_is_empty(text: str) -> None:
 
 
 def test_a_text_that_cannot_be_encoded_refuses_itself_alone() -> None:
-    """Its result is empty and flagged; those beside it are what they are without it."""
+    """Its result is empty and flagged; its neighbours are unaffected."""
     lines = ["the cat", "a \ud800 dog", "a dog sees"]
     generate: Any = partial(make_generator().generate, seed=0)
     for ask in (make_translator().translate, make_classifier().classify, generate):
@@ -80,7 +80,7 @@ def test_a_text_that_cannot_be_encoded_refuses_itself_alone() -> None:
 
 
 def test_a_library_that_panics_is_an_error_with_the_number_of_the_text() -> None:
-    """A panic of Rust is a BaseException; Ctrl-C is none of the library's."""
+    """Rust panics are BaseExceptions and are converted; Ctrl-C is not."""
 
     class PanicException(BaseException):
         pass
@@ -103,7 +103,7 @@ def test_a_library_that_panics_is_an_error_with_the_number_of_the_text() -> None
 
 @given(TEXTS)
 def test_a_translation_is_one_line(text: str) -> None:
-    """No reader, however it counts lines, sees two."""
+    """No definition of line breaks finds two lines."""
     assert len(one_line(text).splitlines()) <= 1
     assert "\n" not in one_line(text)
 
@@ -120,12 +120,12 @@ def test_a_translation_is_one_line(text: str) -> None:
     ],
 )
 def test_parts_are_joined_as_their_script_writes(parts: list[str], line: str) -> None:
-    """A space where words are spaced, none beside Chinese, none beside nothing."""
+    """Parts are joined by a space, except next to Chinese or empty parts."""
     assert joined(parts)[0] == line
 
 
 def test_what_is_no_text_is_told() -> None:
-    """Each task takes one str or an iterable of them, and a stream an iterable."""
+    """Tasks take a str or an iterable of them, and streams take an iterable."""
     translator, generator = make_translator(), make_generator()
     classifier, tagger = make_classifier(), make_tagger()
     wrong: dict[str, Any] = {"1 is None": None, "2 is 5": ["a", 5], "1 is b'a'": b"a"}
@@ -153,7 +153,7 @@ def test_what_is_no_text_is_told() -> None:
 
 
 def test_what_is_no_sentence_of_words_is_told() -> None:
-    """With its number, in a stream as well."""
+    """The error has the number of the sentence, in a stream as well."""
     tagger, wrong = make_tagger(), [["a"], ["b", NONE]]
     for ask in (tagger.tag_words, lambda words: [*tagger.stream_words(words, window=1)]):
         with pytest.raises(TypeError, match=r"Sentence 2 is \['b', None\]; give a list of words"):
@@ -162,7 +162,7 @@ def test_what_is_no_sentence_of_words_is_told() -> None:
 
 @pytest.mark.parametrize("pair", ["ab", ("a", None), ("a",), None, ("a", "b", "c")])
 def test_what_is_no_pair_is_told(pair: Any) -> None:  # noqa: ANN401
-    """A str of two letters is none, too."""
+    """A str of two letters is not a pair either."""
     for answering in (make_translator(), make_generator()):
         with pytest.raises(TypeError, match=f"Pair 2 is {re.escape(repr(pair))}; give two str"):
             answering.score([("the", "cat"), pair])
@@ -182,18 +182,18 @@ WRONG_ARGUMENTS: list[tuple[Callable[[], object], str]] = [
 
 @pytest.mark.parametrize(("ask", "message"), WRONG_ARGUMENTS)
 def test_an_argument_of_another_type_is_told(ask: Callable[[], object], message: str) -> None:
-    """In a sentence with what it is, and what to give."""
+    """The error says what it is and what to give."""
     with pytest.raises(TypeError, match=message):
         ask()
 
 
 def test_what_is_nearly_of_the_type_is_taken() -> None:
-    """A device of torch's, and lines that are read once."""
+    """A torch device and a one-time iterator of lines are accepted."""
     assert choose_device(torch.device("cpu")) == torch.device("cpu")
     assert evaluate(iter(["a"]), iter(["a"])).exact == 100
 
 
 def test_what_is_no_path_is_told() -> None:
-    """Before anything is read."""
+    """The error comes before anything is read."""
     with pytest.raises(TypeError, match="The model folder is None; give a str or a Path"):
         dragoman.load(None)  # type: ignore[arg-type]

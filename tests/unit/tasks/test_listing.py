@@ -1,4 +1,4 @@
-"""The runs below a folder are listed, whatever state their files are in."""
+"""Listing the runs below a folder, whatever state their files are in."""
 
 import errno
 import fcntl
@@ -16,13 +16,13 @@ from dragoman.tasks.listing import HEAD, RunRow, list_runs
 
 
 def row_of(folder: Path) -> RunRow:
-    """The one row."""
+    """Return the only row."""
     (row,) = list_runs(folder)
     return row
 
 
 def test_a_finished_run(tmp_path: Path) -> None:
-    """Its model's score, which an average may have, and the last step that was better."""
+    """The row has the model's score, possibly of an average, and the last better step."""
     run = make_run(save_translator(tmp_path / "a" / "b"), log())
     end = {"reason": "30 steps", "step": 30, "valid": {"loss": 0.1, "bleu": 47.0}}
     (run / "training" / "finished.json").write_text(json.dumps(end), encoding="utf-8")
@@ -53,7 +53,7 @@ GPU = {"device": "NVIDIA L4", "threads": "9", "processes": "3 (sharded)", "preci
 def test_what_a_run_has_read_and_taken(
     tmp_path: Path, machine: dict[str, str], taken: str, processor: str | None
 ) -> None:
-    """By its newest checkpoint: a second of eight cores, or of three GPUs."""
+    """The newest checkpoint gives the examples and the time on eight cores or three GPUs."""
     row = row_of(make_run(tmp_path / "a", log(), machine=machine, examples=29_000))
     assert (row.examples, row.processor) == (29_000, processor)
     assert (row.cells[3], row.cells[-1]) == ("29 k", taken)
@@ -78,14 +78,14 @@ def test_what_a_run_has_read_and_taken(
 def test_how_a_run_stands(
     tmp_path: Path, lines: list[Line], state: str, reason: str | None
 ) -> None:
-    """By the end of its log; while a process holds it, it runs."""
+    """The end of the log tells the state, unless a process holds the lock."""
     run = make_run(tmp_path / "a", lines)
     (run / "training" / ".lock").touch()
     row = row_of(tmp_path)
     assert (row.state, row.reason, row.parameters) == (state, reason, None)
     with locked(run / "training" / ".lock", wait=False):
         assert row_of(tmp_path).state == "running"
-    with locked(run / "training" / ".lock", wait=False, shared=True):  # another listing
+    with locked(run / "training" / ".lock", wait=False, shared=True):  # as another listing does
         assert row_of(tmp_path).state == state
     assert row_of(run).run == "a"
 
@@ -94,7 +94,7 @@ def test_how_a_run_stands(
 def test_a_disk_without_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[Line], state: str
 ) -> None:
-    """Whether a run that does not say why it ended still runs is not known."""
+    """Without locks, a run without an end may be running, so its state is unknown."""
 
     def refuse(*_: int) -> None:
         raise OSError(errno.ENOLCK, "no locks")
@@ -114,13 +114,13 @@ def test_a_disk_without_locks(
     ],
 )
 def test_what_a_run_learns_from(tmp_path: Path, data: dict[str, object], name: str) -> None:
-    """The first file of the first corpus, or the name of one that is made."""
+    """The row names the first file of the first corpus, or the generated data."""
     recipe = {"task": "translate", "data": data}
     assert row_of(make_run(tmp_path / "a", log(), recipe)).data == name
 
 
 def test_the_latest_comes_first(tmp_path: Path) -> None:
-    """By when a run last wrote its log; what was warned of is told once."""
+    """Runs are ordered by the time of their last log line; repeated warnings are listed once."""
     warned = valid_line(20) | {"warnings": ["it is deaf"]}
     for name, time in (("a", 1e9), ("b", 3e9), ("c", 2e9)):
         run = make_run(tmp_path / name, [warned, warned])
@@ -141,7 +141,7 @@ def test_the_latest_comes_first(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_run_hides_no_other(tmp_path: Path, file: str, content: str, told: str) -> None:
-    """Its row says what is wrong, and has what is whole."""
+    """Its row has the error and all valid parts."""
     run = make_run(tmp_path / "a", log(), machine=CPU)
     make_run(tmp_path / "b", log())
     (run / "training" / file).write_text(content, encoding="utf-8")
@@ -152,13 +152,13 @@ def test_a_damaged_run_hides_no_other(tmp_path: Path, file: str, content: str, t
 
 
 def test_a_task_that_is_not_here(tmp_path: Path) -> None:
-    """A run of somebody's own task is listed by its loss."""
+    """A run of an unknown task is listed by its loss."""
     row = row_of(make_run(tmp_path / "a", log(), {"task": "my.own", "data": {"train": "x"}}))
     assert (row.task, row.data, row.metric, row.best) == ("my.own", "x", "loss", 8 / 30)
 
 
 def test_a_folder_without_runs(tmp_path: Path) -> None:
-    """A sentence, as for what is no folder."""
+    """One sentence reports it, and also a path that is not a folder."""
     with pytest.raises(InputError, match="There is no run in"):
         list_runs(tmp_path)
     with pytest.raises(InputError, match="is not a folder"):

@@ -1,4 +1,4 @@
-"""Settings of batches and options of decoding that cannot be."""
+"""Invalid settings of batches and of decoding."""
 
 import re
 from collections.abc import Callable
@@ -40,14 +40,14 @@ SETTINGS = (
     *(TokenizerConfig, CleaningConfig, TrainConfig),
 )
 OF_THE_TEXTS = {"pad_id", "bos_id", "eos_id", "src_vocab_size", "tgt_vocab_size", "vocab_size"}
-"""Numbers that are those of the tokenizer."""
+"""Numbers that are properties of the tokenizer."""
 BY_HAND = {"num_token_types", "layers", "hold_out", "min_relation", "validate_limit"}
 """Numbers whose bounds depend on other settings."""
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_every_number_has_a_range(settings: type[Any]) -> None:
-    """Or has bounds that depend on other settings; tests/unit/test_ranges.py passes each bound."""
+    """Otherwise its bounds depend on other settings; tests/unit/test_ranges.py exceeds each one."""
     ranges = ranges_of(settings)  # type: ignore[arg-type]  # it is hashable
     numbers = {each.name for each in fields(settings) if re.search("int|float", str(each.type))}
     assert numbers - ranges.keys() <= OF_THE_TEXTS | BY_HAND
@@ -60,7 +60,7 @@ WRONG = [
     (translating, {"temperature": 1.0, "beam_size": 5}, "beam_size is 5 with temperature 1.0"),
     (
         translating,
-        {"stop": ("a",)},  # and no options of Python alone are named
+        {"stop": ("a",)},  # and Python-only options are not listed
         "stop is not an option of this task; its .*seed, forbidden_words, terms, shortlist",
     ),
     (generating, {"n_best": 2}, "n_best is not an option of this task; its options are beam_size"),
@@ -94,13 +94,13 @@ WRONG = [
 def test_impossible_settings_are_refused(
     config: Callable[..., object], change: dict[str, Any], message: str
 ) -> None:
-    """One sentence with the setting, and what it contradicts."""
+    """One sentence names the setting and what it contradicts."""
     with pytest.raises(InputError, match=message):
         config(**change)
 
 
 def test_a_list_of_words_is_as_good_as_a_tuple() -> None:
-    """And one stop string as a tuple of it, not as its letters."""
+    """A single stop string is one string, not its letters."""
     words: Any = ["a", "b"]
     found = Decoding(stop="END", forbidden_words=words)  # type: ignore[arg-type]
     assert found == Decoding(stop=("END",), forbidden_words=("a", "b"))
@@ -110,13 +110,13 @@ def test_a_list_of_words_is_as_good_as_a_tuple() -> None:
 
 @pytest.mark.parametrize("option", [{"top_k": 5}, {"top_p": 0.5}, {"min_p": 0.5}])
 def test_sampling_needs_a_temperature(option: dict[str, Any]) -> None:
-    """An option that would have no effect is refused."""
+    """An option without effect is refused."""
     with pytest.raises(InputError, match=f"{next(iter(option))} is .* with temperature 0"):
         make_translator().translate("the cat", options=Decoding(**option))
 
 
 def test_a_recipe_that_samples_needs_no_more_words() -> None:
-    """A temperature alone leaves out the usual beam; one that is given contradicts it."""
+    """A temperature alone disables the default beam; an explicit beam contradicts it."""
     given: dict[str, Any] = {"temperature": 0.7}
     recipe = parse_settings(TranslateRecipe, {"decoding": given}, "r.toml")
     assert (recipe.decoding.temperature, recipe.decoding.beam_size) == (0.7, 1)
@@ -126,7 +126,7 @@ def test_a_recipe_that_samples_needs_no_more_words() -> None:
 
 
 def test_what_is_set_earlier_goes_before() -> None:
-    """A call before a folder before a publisher before the task; unset options change nothing."""
+    """A call overrides a folder, a publisher and the task, in this order; unset options do not."""
     publisher, folder = Decoding(min_length=4, top_k=9), Decoding(min_length=3, seed=1)
     found = merged(Decoding(seed=2), folder, publisher, GENERATING)
     assert (found.seed, found.min_length, found.top_k) == (2, 3, 9)
@@ -137,7 +137,7 @@ def test_what_is_set_earlier_goes_before() -> None:
 
 
 def test_who_samples_has_no_beam_and_who_limits_a_text_counts_no_prompt() -> None:
-    """Unless the same layer says so; a layer above a sampling one may search again."""
+    """The same layer may still set them, and a layer above a sampling one may use a beam again."""
     assert merged(Decoding(temperature=1.0), TRANSLATING).beam_size == 1
     groups = Decoding(beam_size=4, beam_groups=2, diversity=0.7)
     assert merged(Decoding(temperature=1.0), groups, TRANSLATING).beam_groups == 1
@@ -161,7 +161,7 @@ def test_who_samples_has_no_beam_and_who_limits_a_text_counts_no_prompt() -> Non
 def test_a_forbidden_word_is_written_by_no_search(
     make: Callable[[], Any], options: dict[str, Any]
 ) -> None:
-    """Whatever pieces it has."""
+    """This holds for any tokenization of the word."""
     model, lines, chosen = make(), random_lines(4, seed=2), Decoding(**options)
     run = model.translate if isinstance(model, Translator) else model.generate
     plain = " ".join(each.text for each in run(lines, options=chosen))
@@ -185,7 +185,7 @@ def test_a_forbidden_word_is_written_by_no_search(
 def test_a_fault_of_a_processor_is_its_own(
     change: Callable[[Tensor], Any], words: str, beam_size: int
 ) -> None:
-    """Named, and not said of the weights."""
+    """The error names the processor and does not blame the weights."""
     options = Decoding(beam_size=beam_size, temperature=0.0, processors=(lambda x, _: change(x),))
     for call in (make_translator().translate, make_generator().generate):
         with pytest.raises(InputError, match=f"^The processor {words}"):
@@ -193,13 +193,13 @@ def test_a_fault_of_a_processor_is_its_own(
 
 
 def _has(text: str, word: str) -> bool:
-    """Whether a text has a word as a whole word."""
+    """Whether a text contains a word as a whole word."""
     return any(True for _ in exact(text, word))
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_processor_sees_each_step(beam_size: int) -> None:
-    """And what it forbids is never written."""
+    """What a processor forbids is never written."""
     translator = make_translator()
 
     def only_one(logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
@@ -214,7 +214,7 @@ def test_a_processor_sees_each_step(beam_size: int) -> None:
 
 @pytest.mark.parametrize("options", [{"beam_size": 4}, 4])
 def test_options_of_another_type_are_one_sentence(options: Any) -> None:  # noqa: ANN401
-    """Whoever answers, in a call and in a stream."""
+    """In every class, calls and streams report it in one sentence."""
     for ask in make_translator().translate, make_translator().stream, make_generator().generate:
         with pytest.raises(TypeError, match=r"The options are .*4.*; give a Decoding"):
             list(ask(["the cat"], options=options))

@@ -1,4 +1,4 @@
-"""Recipes: the shipped ones, files, and where data is looked for."""
+"""Recipes: the shipped ones, files, and the lookup of data."""
 
 import io
 import json
@@ -30,7 +30,7 @@ SHIPPED = sorted(shipped_recipes())
 
 
 def load_pairs(name: str, overrides: tuple[str, ...] = ()) -> TranslateRecipe:
-    """A recipe of the task of translating."""
+    """Return a recipe of the translation task."""
     recipe = load_recipe(name, overrides)
     assert isinstance(recipe, TranslateRecipe)
     return recipe
@@ -38,7 +38,7 @@ def load_pairs(name: str, overrides: tuple[str, ...] = ()) -> TranslateRecipe:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, and no DRAGOMAN_DATA."""
+    """Change to an empty folder without DRAGOMAN_DATA."""
     folder = tmp_path / "here" / "repo"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
@@ -47,7 +47,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(path: Path, text: str = "x\n") -> Path:
-    """A file, with its folders."""
+    """Write a file and its parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
@@ -55,7 +55,7 @@ def write(path: Path, text: str = "x\n") -> Path:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_run_knows_its_recipe(here: Path, name: str) -> None:
-    """To train it again elsewhere, and, where nothing but its folder is named, to go on."""
+    """It can be trained again elsewhere, or resumed by its folder alone."""
     recipe = load_recipe(name, [f"out={here / 'run'}", "train.max_steps=9", "data.root=r"])
     with RunFolder(here / "run").open(recipe) as folder:
         kept = str(folder.training / "recipe.json")
@@ -75,14 +75,14 @@ def test_a_run_knows_its_recipe(here: Path, name: str) -> None:
     ],
 )
 def test_a_damaged_recipe_is_refused(here: Path, name: str, text: str, told: str) -> None:
-    """Files of other names are taken for texts."""
+    """Files with other names are taken for texts."""
     with pytest.raises(InputError, match=told):
         find_runs([str(write(here / name, text))], [])
 
 
 @pytest.mark.parametrize("given", [["data.src=a", "data.tgt=b"], ["start.model=m"]])
 def test_other_texts_are_no_run_that_goes_on(here: Path, given: list[str]) -> None:
-    """Their recipe is chosen, so that what differs is told."""
+    """The new recipe is used, so that the differences are reported."""
     with RunFolder(here / "run").open(load_recipe("sst2", ["out=run"])):
         pass
     with pytest.raises(InputError, match=r"no file a |there are no texts"):
@@ -91,7 +91,7 @@ def test_other_texts_are_no_run_that_goes_on(here: Path, given: list[str]) -> No
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_recipes_are_complete(name: str) -> None:
-    """It says what it is, what to expect, from where; of pairs also its languages and texts."""
+    """Each has a description, an expected result and a source; pairs have languages and texts."""
     recipe = load_recipe(name)
     assert recipe.description.endswith(".")
     assert recipe.expect
@@ -103,14 +103,14 @@ def test_shipped_recipes_are_complete(name: str) -> None:
     if recipe.data.learned:
         wanted = {frozenset((each.src_lang, each.tgt_lang)) for each in recipe.data.corpora}
         assert {frozenset((each.src_lang, each.tgt_lang)) for each in recipe.data.valid} == wanted
-    elif name != "demo" and recipe.data.made is None:  # those write their own texts
+    elif name != "demo" and recipe.data.made is None:  # these generate their texts
         assert recipe.data.named
         assert recipe.data.valid_src
         assert recipe.data.valid_tgt
 
 
 def test_unknown_recipe() -> None:
-    """A name that is none is answered with the nearest one and with all of them."""
+    """The error has the nearest name and all of them."""
     with pytest.raises(InputError, match=r"no recipe 'demos': .*did you mean demo") as raised:
         load_recipe("demos")
     assert all(name in str(raised.value) for name in SHIPPED)
@@ -118,7 +118,7 @@ def test_unknown_recipe() -> None:
 
 @pytest.mark.parametrize("text", ["", 'out = "x"\n', 'description = "A."\nexpect = "B."\n'])
 def test_a_file_that_decides_nothing_is_no_recipe(here: Path, text: str) -> None:
-    """A folder and words do not mean the defaults, nor does a folder laid over them."""
+    """An output folder and descriptions alone do not select the defaults, even as overrides."""
     write(here / "my.toml", text)
     for overrides in ([], ["out=runs/y"]):
         told = r"my\.toml holds no setting .*data.* data\.src"
@@ -143,7 +143,7 @@ def test_a_file_that_decides_nothing_is_no_recipe(here: Path, text: str) -> None
     ],
 )
 def test_wrong_recipes(here: Path, text: str, message: str) -> None:
-    """An unknown key or task, a wrong type, a conflict: one sentence that names the key."""
+    """An unknown key or task, a wrong type or a conflict is one sentence that names the key."""
     write(here / "my.toml", text)
     with pytest.raises(InputError, match=message):
         load_pairs("my.toml").data.training  # noqa: B018 (the property checks)
@@ -165,16 +165,16 @@ def test_wrong_recipes(here: Path, text: str, message: str) -> None:
     ],
 )
 def test_a_key_of_another_program_or_section(here: Path, given: str, meant: str) -> None:
-    """It leads to the key here, also where one that is less alike is nearer."""
+    """The error suggests the equivalent key, even if another one is spelled more similarly."""
     write(here / "my.toml", "")
     with pytest.raises(InputError, match=rf"unknown key {given}; did you mean {meant}\?$"):
         load_pairs("my.toml", (f"{given}=5",))
 
 
 def test_where_data_is_looked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path starts here, then in DRAGOMAN_DATA, and nowhere else; else it is told.
+    """Relative paths are looked up here, then in DRAGOMAN_DATA; otherwise it is an error.
 
-    Where a root is given, only there.
+    If a root is set, only the root is searched.
     """
     data = DataConfig(src="a.en", tgt="a.de", source="https://example.org")
     write(here.parent / "shared" / "data" / "a.en")
@@ -194,7 +194,7 @@ def test_where_data_is_looked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_pipe_is_refused_before_anything_is_learnt(here: Path) -> None:
-    """The shell's `<(...)` would be empty by the time that it is tokenised."""
+    """A pipe such as `<(...)` would be empty when it is tokenized."""
     write(here / "a.de")
     os.mkfifo(here / "a.en")
     data = DataConfig(src="a.en", tgt="a.de")
@@ -204,7 +204,7 @@ def test_a_pipe_is_refused_before_anything_is_learnt(here: Path) -> None:
 
 
 def test_validation_and_more_corpora(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Validation files and further corpora are found in the same way, of whatever layout."""
+    """Validation files and more corpora are looked up in the same way, in any layout."""
     monkeypatch.setenv("DRAGOMAN_DATA", str(here.parent / "data"))
     for name in ("a.en", "a.de", "v.en", "v.de", "b.tsv", "c.jsonl"):
         write(here.parent / "data" / name)
@@ -221,7 +221,7 @@ def test_validation_and_more_corpora(here: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("task", ["translate", "classify", "tag", "pretrain"])
 def test_something_is_held_out(here: Path, task: str) -> None:
-    """A run that would keep no text for validation is refused; it used to take one."""
+    """A run without a validation text is refused instead of holding out one anyway."""
     write(here / "my.toml", f"task = '{task}'\n")
     with pytest.raises(InputError, match="hold_out is 0; it must be at least 1: validation needs"):
         load_recipe("my.toml", ("data.hold_out=0",))
@@ -230,13 +230,13 @@ def test_something_is_held_out(here: Path, task: str) -> None:
 
 @pytest.mark.parametrize("name", ["numbers", "multi30k-en-de", "sst2", "conll2003"])
 def test_nothing_is_held_out_beside_texts_for_validation(name: str) -> None:
-    """A recipe that has some, or makes them, may say so."""
+    """Recipes with validation texts, or with generated ones, may hold out none."""
     found = to_plain(load_recipe(name, ("data.hold_out=0",)).data)
     assert found == to_plain(load_recipe(name).data) | {"hold_out": 0}
 
 
 def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
-    """What the recipe does not say of the model is as in the folder; what it says is laid over."""
+    """Model settings come from the folder, overridden by those of the recipe."""
     model = replace(TINY, dropout=0.3)
     config = FolderConfig(format=1, model=model, src_lang="en", tgt_lang="zh")
     write(here / "model" / "config.json", json.dumps(to_plain(config)))
@@ -273,7 +273,7 @@ LEARNED = FolderConfig(format=1, model=replace(TINY, positions=Learned(max_lengt
 def test_a_folder_may_contradict_the_defaults_that_a_recipe_changes(
     here: Path, config: FolderConfig, text: str, refused: dict[str, str]
 ) -> None:
-    """Only what comes of both is compared: a dialogue model starts its own recipe."""
+    """Only the combined settings are checked, so a dialogue model can start its own recipe."""
     write(here / "model" / "config.json", json.dumps(to_plain(config)))
     write(here / "my.toml", text)
     found = load_recipe("my.toml", ["start.model=model"])
@@ -284,9 +284,9 @@ def test_a_folder_may_contradict_the_defaults_that_a_recipe_changes(
 
 
 def test_sizes_of_a_file_give_way_to_a_start_that_is_typed(here: Path) -> None:
-    """Nobody can take them out of a shipped recipe; what is typed stays, and must match.
+    """A shipped recipe's sizes cannot be removed; typed ones are kept and must match.
 
-    So does what a file says that names the start, and what the runs of a sweep differ in.
+    Sizes are also kept if the file names the start itself, or if runs of a sweep differ in them.
     """
     model, start = EncoderOnlyConfig(vocab_size=20, d_model=16, num_heads=2), "start.model=model"
     config = json.dumps(to_plain(FolderConfig(format=1, model=model)))
@@ -320,7 +320,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sizes_follow_the_texts_whatever_their_layout(here: Path, layout: str) -> None:
-    """A recipe that names texts and no size is the one that is chosen for two parallel files."""
+    """A recipe with texts and no sizes gets the sizes chosen for two parallel files."""
     for folder, text in {"a.en": "x\n", "a.zh": "y\n", "a.tsv": "x\ty\n"}.items():
         write(here / folder, text * 20)
     write(here / "a.jsonl", '{"src": "x", "tgt": "y"}\n' * 20)
@@ -335,7 +335,7 @@ def test_sizes_follow_the_texts_whatever_their_layout(here: Path, layout: str) -
 
 
 def test_sizes_of_texts_that_are_not_here(here: Path) -> None:
-    """A recipe whose texts are elsewhere has the defaults, and the run says what is missing."""
+    """Without the texts the defaults are used, and the run reports the missing file."""
     write(here / "my.toml", LAYOUTS["tsv"])
     recipe = load_pairs("my.toml")
     assert recipe.model.d_model == 512
@@ -344,7 +344,7 @@ def test_sizes_of_texts_that_are_not_here(here: Path) -> None:
 
 
 def test_made_texts_need_no_files(here: Path, tmp_path: Path) -> None:
-    """Data that the package writes are there when the run asks, and not before."""
+    """Generated data is written when the run requests it, and not before."""
     data = load_pairs("numbers", ("data.made.train=30", "data.made.valid=5")).data
     data.check()
     assert not list(here.iterdir())
@@ -360,7 +360,7 @@ def test_made_texts_need_no_files(here: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sides", [("src", "tgt"), ("valid_src", "valid_tgt")])
 def test_a_text_is_not_its_own_translation(here: Path, sides: tuple[str, str]) -> None:
-    """The same file as source and target, under whatever name, is a mistake."""
+    """The same file as source and target, under any name, is an error."""
     files = {name: str(write(here / name)) for name in ("src", "tgt", "valid_src", "valid_tgt")}
     DataConfig(**files).check()  # type: ignore[arg-type]
     (here / "link").symlink_to(files[sides[0]])
@@ -369,7 +369,7 @@ def test_a_text_is_not_its_own_translation(here: Path, sides: tuple[str, str]) -
 
 
 def test_training_has_a_public_call(here: Path) -> None:
-    """A recipe's file with settings, or a recipe, trains as the command does, and resumes."""
+    """`train_model` takes a recipe or a file with settings, and trains as the command does."""
     lines = "".join(f"w{number} x\n" for number in range(20))
     for name in ("a.src", "a.tgt"):
         (here / name).write_text(lines, encoding="utf-8")
@@ -387,7 +387,7 @@ def test_training_has_a_public_call(here: Path) -> None:
 
 
 def test_a_translation_memory_has_no_lines(here: Path) -> None:
-    """TMX holds both languages: what it is is said, and what to do with it."""
+    """TMX has both languages: the error says what it is and how to use it."""
     file = str(write(here / "memory.tmx"))
     for corpus in (CorpusConfig(src=file, tgt=file), CorpusConfig(tsv=file)):
         with pytest.raises(InputError, match=r"memory.tmx is a translation memory .* as data.tm"):

@@ -1,4 +1,4 @@
-"""Two runs are compared to the last digit, from made folders."""
+"""Comparing two generated runs exactly."""
 
 import json
 import math
@@ -26,13 +26,13 @@ Line = dict[str, Any]
 
 
 def step_line(step: int, **values: float) -> Line:
-    """A line of the log of a run; the figures depend on the step alone."""
+    """Return a log line whose figures depend on the step alone."""
     line = {"step": step, "loss": 7.0 / step, "grad_norm": 1.0 / step, "learning_rate": 1e-5 * step}
     return line | {"tokens": 100 * step, "tokens_per_second": 3.0, "seconds": 0.1} | values
 
 
 def valid_line(step: int, **values: float) -> Line:
-    """A validation."""
+    """Return the log line of a validation."""
     return {
         "step": step,
         "seconds": 0.2,
@@ -41,14 +41,14 @@ def valid_line(step: int, **values: float) -> Line:
 
 
 def log(steps: Sequence[int] = (1, 10, 20, 30), valid: Sequence[int] = (20, 30)) -> list[Line]:
-    """The log of a run that came to its end."""
+    """Return the log of a finished run."""
     lines = [step_line(step) for step in steps] + [valid_line(step) for step in valid]
     lines.sort(key=lambda line: line["step"])
     return [*lines, {"step": lines[-1]["step"], "seconds": 1.0, "stopped": "30 steps"}]
 
 
 def settings(*overrides: str) -> dict[str, Any]:
-    """A recipe's settings, as a run writes them."""
+    """Return a recipe's settings as a run writes them."""
     recipe = TranslateRecipe(
         data=DataConfig(src="a", tgt="b"), out="runs/a", train=TrainConfig(max_steps=100)
     )
@@ -66,7 +66,7 @@ def make_run(
     data: str = "abc",
     examples: int | None = None,
 ) -> Path:
-    """Write the folder of a run; its checkpoint has no tensors."""
+    """Write the folder of a run whose checkpoint has no tensors."""
     training = folder / "training"
     training.mkdir(parents=True, exist_ok=True)
     (training / "recipe.json").write_text(json.dumps(recipe, sort_keys=True), encoding="utf-8")
@@ -86,7 +86,7 @@ Compare = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def compare(tmp_path: Path) -> Compare:
-    """Compares the logs of two runs that are alike otherwise."""
+    """Compare the logs of two otherwise identical runs."""
 
     def made(one: Sequence[Line], two: Sequence[Line]) -> dict[str, Any]:
         return compare_runs(make_run(tmp_path / "a", one), make_run(tmp_path / "b", two))
@@ -104,7 +104,7 @@ def compare(tmp_path: Path) -> Compare:
 def test_a_change_is_found_where_it_was_made(
     tmp_path_factory: pytest.TempPathFactory, logged: list[int], name: str, drawn: st.DataObject
 ) -> None:
-    """Of any log, any figure and any step, though only its last digit changes."""
+    """Any figure at any step of any log is found, even if only its last digit differs."""
     folder = tmp_path_factory.mktemp("runs")
     at = drawn.draw(st.sampled_from(logged))
     one, wanted = log(logged, logged), (0.0, 0.0)
@@ -137,7 +137,7 @@ def test_a_change_is_found_where_it_was_made(
 
 
 def test_the_same_run_is_the_same(compare: Compare) -> None:
-    """Whatever the clock said, and though a loss be NaN in both; the steps are counted."""
+    """Times are ignored, two NaNs are equal, and the steps are counted."""
     one = [*log(), step_line(40, loss=math.nan)]
     two = [line | {"seconds": 9.0, "tokens_per_second": 8.0} for line in one]
     found = compare(one, two)
@@ -149,14 +149,14 @@ def test_the_same_run_is_the_same(compare: Compare) -> None:
 
 
 def test_a_loss_that_is_not_a_number_differs_from_one_that_is(compare: Compare) -> None:
-    """No size of the difference can be told."""
+    """There is no numeric difference to report."""
     found = compare(log(), [*log()[:1], step_line(10, loss=math.nan)])
     assert found["figures"]["loss"]["difference"] is None
     assert ": loss (0.7 and NaN)." in found["verdict"]
 
 
 def test_only_steps_in_both_logs_are_compared(compare: Compare) -> None:
-    """Where `log_every` and `validate_every` differ, the others say nothing."""
+    """With different `log_every` or `validate_every`, the other steps are ignored."""
     found = compare(log((1, 10, 20, 30)), log((1, 15, 30), valid=(30,)))
     assert found["figures"] == {}
     assert "2 steps in both logs, the last of them 30" in found["verdict"]
@@ -168,7 +168,7 @@ def test_only_steps_in_both_logs_are_compared(compare: Compare) -> None:
 
 
 def test_each_figure_has_a_first_step_of_its_own(compare: Compare) -> None:
-    """The verdict names the earliest; at one step a figure of training goes before the others."""
+    """The verdict names the earliest; at the same step, training figures come first."""
     two = [step_line(1), step_line(10, grad_norm=5.0), step_line(20, loss=2.0)]
     found = compare(log(), [*two, valid_line(20, bleu=3.0, only=1.0)])
     places = {name: at["step"] for name, at in found["figures"].items()}
@@ -179,7 +179,7 @@ def test_each_figure_has_a_first_step_of_its_own(compare: Compare) -> None:
 
 
 def test_the_end_that_comes_earlier_is_told(tmp_path: Path) -> None:
-    """With the reasons; a run that goes on has none, and its last line may be half written."""
+    """Both reasons are given; an unfinished run has none, and its last line may be partial."""
     one = make_run(tmp_path / "a", log())
     two = make_run(tmp_path / "b", log()[:3])
     with (two / "training" / "metrics.jsonl").open("a", encoding="utf-8") as file:
@@ -190,7 +190,7 @@ def test_the_end_that_comes_earlier_is_told(tmp_path: Path) -> None:
 
 
 def test_settings_in_the_order_of_the_recipe_with_defaults(tmp_path: Path) -> None:
-    """The first that can change a number is named; a missing key has its default; not `out`."""
+    """The first relevant one is named; missing keys have their defaults; `out` is ignored."""
     one = settings("out=x", "description=Other", "batch.max_tokens=999", "model.dropout=0.25")
     two = settings("train.seed=7", "train.log_every=3")
     del two["train"]["average_last"], two["train"]["metric"]
@@ -205,7 +205,7 @@ def test_settings_in_the_order_of_the_recipe_with_defaults(tmp_path: Path) -> No
 
 
 def test_runs_of_two_tasks(tmp_path: Path) -> None:
-    """Each has the defaults of its own task; a task of one's own is read as it is written."""
+    """Each run has its own task's defaults; an unknown task's settings are used unchanged."""
     other = to_plain(replace(GenerateRecipe(), out="b"))
     one, two = make_run(tmp_path / "a", log()), make_run(tmp_path / "b", log(), other)
     found = compare_runs(one, two)
@@ -218,7 +218,7 @@ def test_runs_of_two_tasks(tmp_path: Path) -> None:
 
 
 def test_machine_versions_and_data(tmp_path: Path) -> None:
-    """Those that differ are listed; a run without a checkpoint has none."""
+    """Differences are listed; a run without a checkpoint has none."""
     one = make_run(tmp_path / "a", log(), machine=MACHINE)
     two = make_run(tmp_path / "b", log(), machine=MACHINE | {"torch": "2.6.0"}, data="def")
     (one / "config.json").write_text('{"dragoman": "1.0"}', encoding="utf-8")
@@ -238,7 +238,7 @@ def test_machine_versions_and_data(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"\xff", b'{"loss": 1.0}', b"[" * 99999])
 def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
-    """By file and number."""
+    """The error has the file and the line number."""
     one, two = make_run(tmp_path / "a", log()), make_run(tmp_path / "b", log()[:2])
     with (two / "training" / "metrics.jsonl").open("ab") as file:
         file.write(line + b"\n" + b'{"step": 40}\n')
@@ -248,7 +248,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    """A folder without a recipe, one without a step, files that cannot be read."""
+    """A folder without a recipe or a step, or with unreadable files, is refused."""
     run, other = make_run(tmp_path / "a", log()), tmp_path / "b"
     with pytest.raises(InputError, match="b is not the folder of a run"):
         compare_runs(run, other)

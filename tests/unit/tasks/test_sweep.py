@@ -1,4 +1,4 @@
-"""A recipe that stands for several runs."""
+"""Recipes that define several runs."""
 
 from pathlib import Path
 
@@ -27,14 +27,14 @@ size.c = {model.d_model = 96}
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The recipe in a file."""
+    """Write the sweep to a file."""
     file = tmp_path / "sweep.toml"
     file.write_text(RECIPE, encoding="utf-8")
     return file
 
 
 def test_a_sweep_is_all_combinations(path: Path) -> None:
-    """Each grid gives the product of its axes, in order, laid over what the runs share."""
+    """Each grid is the product of its axes, in order, on top of the shared settings."""
     runs = load_sweep(str(path), ["out=runs/all", "train.seed=7"])
     told = [(r.out, r.model.d_model, r.train.max_steps, r.train.learning_rate) for r in runs]
     assert told == [
@@ -48,13 +48,13 @@ def test_a_sweep_is_all_combinations(path: Path) -> None:
 
 
 def test_what_the_runs_share_is_a_recipe(path: Path) -> None:
-    """Loaded as one recipe, the file is what its runs share; a recipe without runs is no sweep."""
+    """As a single recipe, the file is the shared part; a recipe without runs is not a sweep."""
     assert load_recipe(str(path)).model.d_model == 64
     assert load_sweep("tinyshakespeare") == []
 
 
 def test_overrides_of_what_the_sweep_sets_are_refused(path: Path) -> None:
-    """Neither wins in silence: the message names the override, a run and the key."""
+    """The error names the override, a run and the key."""
     for override in ("train.max_steps=5", "model={d_model = 8}"):
         with pytest.raises(InputError, match="contradicts the sweep, whose run a-x sets"):
             load_sweep(str(path), [override])
@@ -62,7 +62,7 @@ def test_overrides_of_what_the_sweep_sets_are_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("sweep", ["sweep = 3", "sweep = [1]", "[[sweep]]\nsize = 3", "sweep = {}"])
 def test_a_sweep_of_another_form_is_refused(path: Path, sweep: str) -> None:
-    """A table that is no list of grids is an error that shows how one is written."""
+    """A table that is not a list of grids is an error that shows the syntax."""
     lines = RECIPE.partition("[[sweep]]")[0]
     path.write_text(lines + sweep, encoding="utf-8")
     with pytest.raises(InputError, match=r"write \[\[sweep\]\]"):
@@ -70,7 +70,7 @@ def test_a_sweep_of_another_form_is_refused(path: Path, sweep: str) -> None:
 
 
 def test_a_run_is_finished_only_as_it_was(path: Path, tmp_path: Path) -> None:
-    """Finished is a run that ended with these settings and limits; the learning rate is another."""
+    """A run is finished if it ended with the same settings and limits."""
     run, other = load_sweep(str(path), [f"out={tmp_path / 'runs'}"])[:2]
     folder = RunFolder(Path(run.out))
     assert not folder.is_finished(run)
@@ -84,7 +84,7 @@ def test_a_run_is_finished_only_as_it_was(path: Path, tmp_path: Path) -> None:
 
 
 def test_the_shipped_sweep_grows() -> None:
-    """Twelve runs in a grid, and one with more parameters and more tokens than any of them."""
+    """It has twelve runs in a grid, and one with more parameters and tokens than all of them."""
     *grid, larger = load_sweep("scaling-sweep", ["out=runs/sweep"])
     assert len(grid) == 12
     assert larger.model.d_model > max(run.model.d_model for run in grid)
@@ -94,7 +94,7 @@ def test_the_shipped_sweep_grows() -> None:
 
 
 def test_the_library_is_there_in_order() -> None:
-    """Python's own sources are found, none empty, in the same order each time, without tests."""
+    """Python's own sources are found in a fixed order, none empty, and without tests."""
     files = standard_library()
     assert files == standard_library() == sorted(files)
     assert all(path.stat().st_size for path in files)
@@ -103,7 +103,7 @@ def test_the_library_is_there_in_order() -> None:
 
 
 def test_a_recipe_learns_from_the_library_or_from_files() -> None:
-    """`data.library` needs no files, and contradicts them."""
+    """`data.library` needs no files, and conflicts with them."""
     recipe = GenerateRecipe(data=TextFiles(library="python"))
     assert recipe.data.training == standard_library()
     recipe.data.check()
@@ -115,7 +115,7 @@ def test_a_recipe_learns_from_the_library_or_from_files() -> None:
 
 
 def test_a_python_without_sources_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no source is kept, the message says where and what to do."""
+    """The message says where there are no sources, and what to do."""
     monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
     with pytest.raises(InputError, match=r"has no sources .*\(data\.train"):
         standard_library()

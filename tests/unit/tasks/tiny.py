@@ -1,4 +1,4 @@
-"""A small translator of random weights, and lines for it."""
+"""A small translator with random weights, and lines for it."""
 
 from dataclasses import replace
 from functools import cache
@@ -31,20 +31,20 @@ DECODING = Decoding(
 
 
 def random_lines(count: int, seed: int = 0, longest: int = 20) -> list[str]:
-    """Lines of one to `longest` words."""
+    """Return lines of one to `longest` words."""
     draw = Random(seed)
     return [" ".join(draw.choices(WORDS, k=draw.randint(1, longest))) for _ in range(count)]
 
 
 @cache
 def make_tokenizer(vocab_size: int = 320, *specials: str) -> Tokenizer:
-    """Trained on some lines; once, since nothing changes it."""
+    """Train a tokenizer on some lines, once, since nothing modifies it."""
     config = TokenizerConfig(vocab_size=vocab_size, specials=specials)
     return train_tokenizer(random_lines(100, seed=9), config)
 
 
 def make_config(tokenizer: Tokenizer) -> EncoderDecoderConfig:
-    """Two small layers."""
+    """Return a config of two small layers."""
     return EncoderDecoderConfig(
         src_vocab_size=tokenizer.vocab_size,
         tgt_vocab_size=tokenizer.vocab_size,
@@ -59,7 +59,7 @@ def make_config(tokenizer: Tokenizer) -> EncoderDecoderConfig:
 
 
 def make_model(config: EncoderDecoderConfig, seed: int = 0) -> EncoderDecoder:
-    """Random weights: strong opinions, and a leaning to end the sentence."""
+    """Return a model with random weights, confident predictions and a tendency to end."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = EncoderDecoder(config)
@@ -77,7 +77,7 @@ def make_translator(
     seed: int = 0,
     precision: Arithmetic = "fp32",
 ) -> Translator:
-    """Model and tokenizer, never on a disk; of one pair of languages, or of several."""
+    """Return a translator in memory, of one pair of languages or of several."""
     tokenizer, languages = tokenizer or make_tokenizer(), None
     if several:
         tokenizer = with_specials(tokenizer, tags_of(["en", "zh"], told_source=True))
@@ -95,7 +95,7 @@ def save_translator(
     /,
     **decoding: Any,  # noqa: ANN401 -- an option's value
 ) -> Path:
-    """A model folder of the same, or of another config, with further options of decoding."""
+    """Save such a model, or one of another config, with more decoding options."""
     tokenizer = make_tokenizer()
     config = config or make_config(tokenizer)
     options = replace(DECODING, **decoding)
@@ -105,14 +105,14 @@ def save_translator(
 
 
 def save_another(folder: Path) -> None:
-    """Put a model of the same form in the place of the one that a folder has."""
+    """Replace the model in a folder by another one of the same shape."""
     old = open_folder(folder)
     weights = {name: -weight for name, weight in old.load().state_dict().items()}
     save_model(folder, weights, old.config, tokenizers=old.tokenizers)
 
 
 def save_several(folder: Path, *codes: str) -> Path:
-    """A model folder of several languages, each of which it translates into each other."""
+    """Save a model that translates between each two of several languages."""
     tokenizer = with_specials(make_tokenizer(), tags_of(codes, told_source=True))
     sizes = make_config(tokenizer)
     about = FolderConfig(model=sizes, decoding=DECODING, directions=tuple(permutations(codes, 2)))

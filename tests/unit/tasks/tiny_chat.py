@@ -1,4 +1,4 @@
-"""A small model of dialogues, of random weights."""
+"""A small dialogue model with random weights."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +15,15 @@ CHAT = replace(DEFAULTS, chat=TEMPLATE, context=64)
 
 
 def make_tokenizer() -> Tokenizer:
-    """One that has the roles of the template."""
+    """Return a tokenizer with the roles of the template."""
     return tiny.make_tokenizer(322, TEMPLATE.user, TEMPLATE.assistant)
 
 
 def make_chat_generator(context: int = 64) -> Generator:
-    """Model and tokenizer, never on a disk."""
+    """Return a chat model in memory."""
     return make_generator(replace(CHAT, context=context), tokenizer=make_tokenizer())
 
 
 def save_chat_generator(folder: Path) -> Path:
-    """A model folder of the same."""
+    """Save such a model to a folder."""
     return save_generator(folder, CHAT, make_tokenizer())

@@ -1,4 +1,4 @@
-"""A small generator of random weights that writes anything, bytes of half characters among it."""
+"""A small generator with random weights that writes anything, even partial characters."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ PROMPTS = ["the cat", "a", "我喜欢", "😀 the", "the dog sees a", "", "big",
 
 
 def make_config(tokenizer: Tokenizer) -> DecoderOnlyConfig:
-    """One small layer."""
+    """Return a config of one small layer."""
     return DecoderOnlyConfig(
         vocab_size=tokenizer.vocab_size,
         d_model=32,
@@ -33,7 +33,7 @@ def make_config(tokenizer: Tokenizer) -> DecoderOnlyConfig:
 
 
 def make_model(config: DecoderOnlyConfig, seed: int = 0) -> DecoderOnly:
-    """Random weights: opinions, and a leaning to end the text and to write pieces of it."""
+    """Return a model with random weights that tends to end the text or to write its pieces."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = DecoderOnly(config)
@@ -49,21 +49,21 @@ def make_generator(
     config: DecoderOnlyConfig | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Generator:
-    """Model and tokenizer, never on a disk."""
+    """Return a generator in memory."""
     tokenizer = tokenizer or make_tokenizer()
     model = make_model(config or make_config(tokenizer))
     return Generator(model, tokenizer, defaults=defaults)
 
 
 def with_positions(scheme: object) -> DecoderOnlyConfig:
-    """The config with another way to tell positions."""
+    """Return the config with another position scheme."""
     return replace(make_config(make_tokenizer()), positions=scheme)  # type: ignore[arg-type]
 
 
 def save_generator(
     folder: Path, defaults: GenerationDefaults = DEFAULTS, tokenizer: Tokenizer | None = None
 ) -> Path:
-    """A model folder of the same."""
+    """Save such a model to a folder."""
     tokenizer = tokenizer or make_tokenizer()
     config = make_config(tokenizer)
     saved = FolderConfig(model=config, generation=defaults)

@@ -1,4 +1,4 @@
-"""Texts to labels."""
+"""Text classification."""
 
 import pytest
 from tests.unit.tasks.readers import (
@@ -12,7 +12,7 @@ from dragoman.tasks.lines import to_chunks
 
 
 def test_a_long_text_is_read_in_parts() -> None:
-    """Its probabilities are the mean of those of its parts, by their tokens, and it is flagged."""
+    """Its probabilities are the mean over its parts, weighted by tokens, and it is flagged."""
     classifier, text = make_classifier(), f"{'the cat sees a big tree. ' * 4}a dog runs!"
     (chunks,) = to_chunks([text], TOKENIZER, READING.max_tokens)
     sizes = [len(chunk.ids) for chunk in chunks or ()]

@@ -1,4 +1,4 @@
-"""Learning to classify."""
+"""Training a classifier."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +16,12 @@ from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> ClassifyRecipe:
-    """Whether a text is good."""
+    """A recipe that classifies texts as good or bad."""
     return classify_recipe(tmp_path)
 
 
 def test_what_was_learned_is_told(recipe: ClassifyRecipe) -> None:
-    """Names of labels, and how long a text may be; what validates, and what the model is for."""
+    """The job has the label names, the length limit, the validation set and the command to use."""
     layout = LabelledLayout(rename={"0": "negative", "1": "positive"})
     data, batch = replace(recipe.data, layout=layout), replace(recipe.batch, max_length=99)
     job, said = make_job(replace(recipe, data=data, batch=batch))
@@ -32,7 +32,7 @@ def test_what_was_learned_is_told(recipe: ClassifyRecipe) -> None:
 
 
 def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
-    """A head that has an opinion and no eyes, which is right where that is the label."""
+    """A model that ignores its input predicts one label, which is right for some texts."""
     job, _ = make_job(recipe)
     output = job.model.get_submodule("head.output")
     assert isinstance(output, torch.nn.Linear)
@@ -47,7 +47,7 @@ def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
 
 
 def test_labels_can_be_given_in_an_order(recipe: ClassifyRecipe) -> None:
-    """And one that is not among them is an error with its line."""
+    """A label that is not in the given order is an error with its line."""
     ordered = replace(recipe.model, head=ClassificationHead(labels=("1", "0")))
     job, _ = make_job(replace(recipe, model=ordered))
     assert job.config.model.head.labels == ("1", "0")

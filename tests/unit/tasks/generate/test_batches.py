@@ -21,7 +21,7 @@ PAD, BOS, EOS = 0, 2, 3
 
 
 def documents_of(rows: list[list[int]], num_chars: int = 1) -> DocumentDataset:
-    """Documents of these ids."""
+    """Return documents of these ids."""
     return DocumentDataset(
         name="made",
         texts=Ragged.of(rows),
@@ -32,19 +32,19 @@ def documents_of(rows: list[list[int]], num_chars: int = 1) -> DocumentDataset:
 
 
 def made(count: int = 40, longest: int = 60) -> DocumentDataset:
-    """Documents of random lengths; all their ids differ, so that each is known again."""
+    """Return documents of random lengths with unique ids, so that each can be recognized."""
     lengths = np.random.default_rng(count).integers(1, longest, count)
     fresh = iter(range(10, 10 + int(lengths.sum())))
     return documents_of([[BOS, *(next(fresh) for _ in range(n)), EOS] for n in lengths.tolist()])
 
 
 def targets_of(batches: list[LanguageBatch]) -> Counter[int]:
-    """How often each id is predicted."""
+    """Return how often each id is predicted."""
     return Counter(int(t) for b in batches for t in b.targets_BL.flatten() if t != NO_TARGET)
 
 
 def assert_consistent(batch: LanguageBatch) -> None:
-    """What each batch must be, whatever is in it."""
+    """Check what is true of every batch."""
     assert batch.num_tokens == int((batch.inputs_BL != PAD).sum())
     assert batch.num_targets == int((batch.targets_BL != NO_TARGET).sum())
     assert not (batch.targets_BL == BOS).any()
@@ -52,7 +52,7 @@ def assert_consistent(batch: LanguageBatch) -> None:
 
 @pytest.mark.parametrize("packing", ["stream", "documents"])
 def test_the_largest_batch(packing: Literal["stream", "documents"]) -> None:
-    """It has as many places as any of the epoch."""
+    """The largest batch has as many places as any of the epoch."""
     config = PackConfig(length=16, rows=4, packing=packing)
     stream = Stream(PackedBatches(made(), config), seed=1)
     (largest,) = stream.largest()
@@ -62,9 +62,9 @@ def test_the_largest_batch(packing: Literal["stream", "documents"]) -> None:
 
 @pytest.mark.parametrize("length", [1, 7, 16, 300])
 def test_an_epoch_of_the_stream_passes_over_it_once(length: int) -> None:
-    """No prediction comes twice, and less than a window is left out in all at both ends.
+    """No prediction is repeated, and less than a window is left out at both ends together.
 
-    The windows come in random order, another one in each epoch.
+    The order of the windows is random and differs between epochs.
     """
     dataset = made()
     batches = Stream(PackedBatches(dataset, PackConfig(length=length, rows=3)), seed=2)
@@ -86,9 +86,9 @@ def test_an_epoch_of_the_stream_passes_over_it_once(length: int) -> None:
 
 
 def test_packed_documents_fill_one_row() -> None:
-    """Every document is whole between two borders, the lengths fill the row, padding is last.
+    """Every document is whole and between borders; the lengths fill the row; padding is last.
 
-    None of them is longer than documents may be, as learned positions end there.
+    No document exceeds the maximum length, where learned positions end.
     """
     dataset = made(43, longest=14)
     batches = Stream(
@@ -123,7 +123,7 @@ def test_packed_documents_fill_one_row() -> None:
 def test_validation_predicts_each_id_once_with_context(
     packing: str, length: int, stride: int | None
 ) -> None:
-    """All ids but bos, once; with length - stride ids before each where there are so many."""
+    """All ids but bos are predicted once, with length - stride ids of context if available."""
     dataset = made(12)
     config = PackConfig(length=length, rows=3, packing=packing, stride=stride)  # type: ignore[arg-type]
     ids = dataset.texts.ids
@@ -147,7 +147,7 @@ def test_validation_predicts_each_id_once_with_context(
 @pytest.mark.parametrize("packing", ["stream", "documents"])
 @pytest.mark.parametrize("pad", [PAD, EOS])
 def test_one_token_begins_and_ends_texts(packing: Literal["stream", "documents"], pad: int) -> None:
-    """As GPT-2's, which pads them too: it is predicted where it ends one, and nowhere else."""
+    """A shared bos and eos (and pad, as in GPT-2) is predicted only where it ends a text."""
     rows = [[EOS, *text, EOS] for text in ([5, 6, 7], [8], [], [9] * 20)]
     dataset = replace(documents_of(rows), special=SpecialIds(pad, EOS, EOS))
     config = PackConfig(length=7, rows=3, packing=packing)
@@ -160,7 +160,7 @@ def test_one_token_begins_and_ends_texts(packing: Literal["stream", "documents"]
 
 
 def split_rows(batch: LanguageBatch) -> list[tuple[list[int], list[int]]]:
-    """Inputs and targets of each window without padding."""
+    """Return inputs and targets of each window without padding."""
     if batch.document_lengths is None:
         rows = zip(batch.inputs_BL, batch.targets_BL, strict=True)
     else:
@@ -178,19 +178,19 @@ def split_rows(batch: LanguageBatch) -> list[tuple[list[int], list[int]]]:
 
 @pytest.mark.parametrize("packing", ["stream", "documents"])
 def test_resuming_goes_on_with_the_same_batches(packing: Literal["stream", "documents"]) -> None:
-    """A saved stream continues exactly; with other data it is refused."""
+    """A saved stream continues exactly; other data is refused."""
     config = PackConfig(length=16, rows=4, packing=packing)
     assert_resumes(PackedBatches(made(), config), 40, PackedBatches(made(41), config))
 
 
 @pytest.mark.parametrize("packing", ["stream", "documents"])
 def test_an_epoch_is_sampled_anew(packing: Literal["stream", "documents"]) -> None:
-    """Pieces are taken apart as the splits say, with other ones in the next epoch; a resumed run
-    draws the same, and validation never does.
+    """Pieces are split differently in each epoch; a resumed run repeats the same splits, and
+    validation never splits.
     """
     dataset = made()
     largest = int(dataset.texts.ids.max())
-    halves = range(1000, 1000 + largest + 1)  # piece i is i + 1000 twice
+    halves = range(1000, 1000 + largest + 1)  # piece i becomes i + 1000 twice
     splits = SubwordSplits.of(((i, halves[i], halves[i]) for i in range(10, largest + 1)), 5000)
 
     def sampled(probability: float) -> list[LanguageBatch]:
@@ -212,7 +212,7 @@ def test_an_epoch_is_sampled_anew(packing: Literal["stream", "documents"]) -> No
 
 
 def test_a_text_shorter_than_a_window_is_refused() -> None:
-    """Text, its tokens and the length are named; with packed documents it is fine."""
+    """The error names the text, its tokens and the length; packed documents may be shorter."""
     dataset = made(1, longest=5)
     count = len(dataset.texts.ids)
     with pytest.raises(InputError, match=f"made has {count} tokens.*length = {count}"):

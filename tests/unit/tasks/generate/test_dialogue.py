@@ -1,4 +1,4 @@
-"""Dialogues: the template, what the loss counts, what is left of a long history, conversations."""
+"""Dialogues: template, loss, truncation of long histories, and conversations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ TURNS = st.lists(LINES, min_size=1, max_size=9)
 
 
 def decoded(ids: Sequence[int]) -> list[tuple[int, str]]:
-    """Role and text of each turn, by the template and nothing else."""
+    """Return role and text of each turn by the template alone."""
     turns: list[tuple[int, list[int]]] = []
     for id_ in ids:
         if id_ in (USER, ASSISTANT):
@@ -53,7 +53,7 @@ def decoded(ids: Sequence[int]) -> list[tuple[int, str]]:
 
 @given(TURNS)
 def test_what_is_encoded_can_be_read_back(turns: list[str]) -> None:
-    """Roles in turn, the user first to learn from, last in a prompt; no text makes a role."""
+    """Roles alternate: training starts with the user, prompts end with one; no text is a role."""
     roles = [USER, ASSISTANT] * 5
     [learned] = CODEC.encode_batch(["\n".join(turns)])
     assert decoded(learned) == list(zip(roles, turns, strict=False))
@@ -63,14 +63,14 @@ def test_what_is_encoded_can_be_read_back(turns: list[str]) -> None:
     assert decoded(prompt) == expected
     assert prompt[0] == TOKENIZER.bos_id
     assert prompt.count(TOKENIZER.eos_id) == len(turns)
-    if shift == 0:  # training has seen what a prompt looks like
+    if shift == 0:  # training includes sequences that look like prompts
         [whole] = CODEC.encode_batch(["\n".join([*turns, "the"])])
         assert [TOKENIZER.bos_id, *whole][: len(prompt)] == prompt
 
 
 @given(TURNS, st.integers(3, 60))
 def test_a_long_history_loses_its_oldest_turns(turns: list[str], room: int) -> None:
-    """Whole ones, as few as possible; what is left fits and begins with the user, or is all."""
+    """As few turns as possible are dropped; the rest fits and starts with the user, or is all."""
     text = "\n".join(turns)
     [whole] = CODEC.encode([text])
     last = CODEC.encode([turns[-1]])[0]
@@ -83,13 +83,13 @@ def test_a_long_history_loses_its_oldest_turns(turns: list[str], room: int) -> N
     expected = decoded(whole)
     assert decoded(kept) == expected[len(expected) - len(decoded(kept)) :]
     assert kept == whole or decoded(kept)[0][0] == USER
-    more = len(decoded(kept)) + 1  # turns, that of two more and no answer yet
+    more = len(decoded(kept)) + 1  # turns, including two more but no answer yet
     if kept != whole and more <= len(turns):
         assert len(CODEC.encode(["\n".join(turns[-more:])])[0]) > room
 
 
 def dataset_of(texts: Sequence[str]) -> DocumentDataset:
-    """Dialogues as training has them."""
+    """Return dialogues as training reads them."""
     rows = [[CODEC.bos_id, *ids, CODEC.eos_id] for ids in CODEC.encode_batch(texts)]
     return replace(documents_of(rows), roles=CODEC.roles)
 
@@ -104,7 +104,7 @@ DIALOGUES = [
 
 @pytest.mark.parametrize("length", [6, 40], ids=["in parts", "whole"])
 def test_each_answer_is_predicted_once_and_nothing_else(length: int) -> None:
-    """Also where a dialogue comes in several parts, of which one begins inside of an answer."""
+    """This also holds if a dialogue is split into parts, one of which starts within an answer."""
     config = PackConfig(length=length, rows=2, packing="documents", stride=length)
     batches = list(PackedBatches(dataset_of(DIALOGUES), config).fixed())
     found = sorted(t for b in batches for t in b.targets_BL.flatten().tolist() if t >= 0)
@@ -122,7 +122,7 @@ GENERATOR = make_chat_generator()
 @settings(deadline=None, max_examples=8)
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), max_size=4))
 def test_a_conversation_is_what_the_model_answers_to_the_whole_of_it(texts: list[str]) -> None:
-    """Streamed text is the whole text; the turns are kept until they are reset."""
+    """The streamed pieces form the whole text; the turns are kept until a reset."""
     chat, turns = GENERATOR.chat(Decoding(seed=1)), list[str]()
     for text in texts:
         turns.append(text)
@@ -136,28 +136,28 @@ def test_a_conversation_is_what_the_model_answers_to_the_whole_of_it(texts: list
 
 
 def test_an_answer_that_is_broken_off_was_not_said() -> None:
-    """The next question finds the conversation as it was before."""
+    """The next question sees the conversation as it was before."""
     chat = GENERATOR.chat()
     next(chat.stream("the cat"))
     assert chat.turns == []
 
 
 def test_line_breaks_become_spaces() -> None:
-    """A line is a turn, so that a text cannot pretend to be several."""
+    """A turn is one line, so a text cannot imitate several turns."""
     broken, whole = (GENERATOR.chat(Decoding(seed=1)) for _ in range(2))
     assert broken.say("the\ncat\r\nsees") == whole.say("the cat sees")
     assert broken.turns[0] == "the\ncat\r\nsees"
 
 
 def test_a_conversation_outgrows_the_context() -> None:
-    """The model sees the last turns; a turn that has no room at all is refused, and not kept."""
+    """The model sees the last turns; a turn that is too long is refused and not recorded."""
     generator = make_chat_generator(context=40)
     chat = generator.chat()
     for _ in range(6):
         chat.say("the cat sees a big dog")
     assert len(chat.turns) == 12
     ids = generator.encode("\n".join(["the"] * 21))  # turns of three tokens
-    assert len(ids) == 2 + 7 * 3  # of 40 tokens 12 are for the answer
+    assert len(ids) == 2 + 7 * 3  # 12 of 40 tokens are for the answer
     assert generator.options.max_tokens == 12
     with pytest.raises(InputError, match="shorten it"):
         chat.say("the cat " * 30)
@@ -166,7 +166,7 @@ def test_a_conversation_outgrows_the_context() -> None:
 
 @pytest.mark.parametrize("most", [50, 64, 500])
 def test_an_answer_takes_what_the_prompt_leaves(most: int) -> None:
-    """Where both would not fit: never more than the context, and what was said is kept in half."""
+    """If both do not fit, the answer is limited to the context, and history may take half of it."""
     generator = make_chat_generator(context=64)
     options = replace(generator.options, max_tokens=most, min_length=60, temperature=0.0)
     turn, chat = "the cat sees a dog", generator.chat(options)
@@ -187,7 +187,7 @@ def test_an_answer_takes_what_the_prompt_leaves(most: int) -> None:
 
 
 def test_other_models_do_not_talk() -> None:
-    """One without a template, and one whose tokenizer lacks the roles."""
+    """A model without a template, or whose tokenizer lacks the roles, is refused."""
     with pytest.raises(InputError, match="no chat template"):
         make_generator().chat()
     with pytest.raises(InputError, match="without system prompts"):
@@ -203,7 +203,7 @@ def test_other_models_do_not_talk() -> None:
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> GenerateRecipe:
-    """A little of the made town."""
+    """A small recipe of generated town dialogues."""
     train, valid = map(str, write_town(tmp_path / "texts", 60, 8).values())
     return GenerateRecipe(
         out=str(tmp_path / "run"),
@@ -219,7 +219,7 @@ def recipe(tmp_path: Path) -> GenerateRecipe:
 
 
 def test_a_folder_keeps_its_template(recipe: GenerateRecipe, tmp_path: Path) -> None:
-    """Saved, read and evaluated: the loss of the answers, and how many last ones are right."""
+    """A saved folder evaluates the loss of the answers and the share of correct last ones."""
     job, _ = make_job(recipe)
     folder = tmp_path / "model"
     save_model(folder, job.model, job.config, tokenizers=job.tokenizers)
@@ -240,7 +240,7 @@ def test_a_folder_keeps_its_template(recipe: GenerateRecipe, tmp_path: Path) -> 
     found = [generator.generate(prompt, temperature=0.0).text for prompt in prompts]
     assert list(report.answers) == found
     valid.write_text("\n\n".join(f"{p}\n{a}" for p, a in zip(prompts, found, strict=True)))
-    # What an untrained model writes may hold spaces and line ends that no file of dialogues keeps.
+    # Outputs of an untrained model may have white space that dialogue files do not preserve.
     kept = [read == written for read, written in zip(last_answers(valid)[1], found, strict=True)]
     again = evaluate_generator(open_folder(folder), EvaluationData(text=valid))
     assert again.figures["exact"] == 100 * sum(kept) / len(kept) > 50
@@ -248,14 +248,14 @@ def test_a_folder_keeps_its_template(recipe: GenerateRecipe, tmp_path: Path) -> 
 
 
 def test_the_last_answer_is_asked_for(tmp_path: Path) -> None:
-    """A question without an answer at the end of a dialogue is left out, and so is one alone."""
+    """An unanswered question, at the end of a dialogue or alone, is left out."""
     path = tmp_path / "dialogues"
     path.write_text("a\nb\n\nc\n\nd\ne\nf\n\ng\nh\ni\nj\n", encoding="utf-8")
     assert last_answers(path) == (["a", "d", "g\nh\ni"], ["b", "e", "j"])
 
 
 def test_the_card_speaks_of_answers(recipe: GenerateRecipe) -> None:
-    """What was made, what was judged, and the command."""
+    """The card has the data, the metric and the command."""
     card = make_job(recipe)[0].card(Validation(loss=1.0))
     assert "answers" in card.judged
     assert card.use == "dragoman chat THIS_FOLDER"
@@ -273,13 +273,13 @@ def test_the_card_speaks_of_answers(recipe: GenerateRecipe) -> None:
 def test_a_recipe_that_cannot_be_is_refused(
     recipe: GenerateRecipe, change: dict[str, object], words: str
 ) -> None:
-    """Each with what to set."""
+    """Each error says what to set."""
     with pytest.raises(InputError, match=words):
         replace(recipe, **change)  # type: ignore[arg-type]
 
 
 def test_a_town_is_made_where_the_run_is(tmp_path: Path) -> None:
-    """Its files become those of the recipe; there is nothing to look for before."""
+    """The files of a generated town become those of the recipe, and need not exist before."""
     data = TextFiles(made="town", split="blank-line")
     data.check()
     assert "made by the package" in data.summary[0]

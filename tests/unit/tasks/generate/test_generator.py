@@ -1,4 +1,4 @@
-"""The Generator: what a text is, whatever stands beside it, and what the options do to it."""
+"""The Generator: texts are independent of their batch, and options work as documented."""
 
 from dataclasses import replace
 
@@ -16,18 +16,18 @@ from dragoman.tasks.generate.generator import Generator
 
 @pytest.fixture(scope="module")
 def generator() -> Generator:
-    """One for all tests: generating changes nothing in it."""
+    """One generator for all tests, since generating does not modify it."""
     return make_generator()
 
 
 def changed(generator: Generator, **options: object) -> Decoding:
-    """Its options, some of them changed."""
+    """Return the generator's options with changes."""
     return replace(generator.options, **options)  # type: ignore[arg-type]
 
 
 @torch.no_grad()
 def test_padding_is_in_front_alone() -> None:
-    """Inside of a prompt its id is a token, such as the end of a turn, which many models share."""
+    """Within a prompt the pad id is an ordinary token, such as an end of turn."""
     model = make_decoder(DECODERS["llama"]).eval()
     prompt_BS = torch.tensor([[7, model.pad_id, 5, 6]])
     padded_BS = torch.cat([prompt_BS.new_full((1, 2), model.pad_id), prompt_BS], dim=1)
@@ -42,7 +42,7 @@ def test_padding_is_in_front_alone() -> None:
     "options", [{}, {"temperature": 0.0}, {"temperature": 0.0, "beam_size": 3}, {"context": 8}]
 )
 def test_no_text_depends_on_its_neighbours(generator: Generator, options: dict[str, float]) -> None:
-    """Any batch size and any company: the same text and the same scores, bit for bit."""
+    """Batch size and neighbours change neither the text nor the scores, to the bit."""
     prompts = [*PROMPTS, *random_lines(5, longest=3)]
     expected = generator.generate(prompts, options=changed(generator, **options))
     assert len({one.text for one in expected}) > 6
@@ -65,7 +65,7 @@ def test_no_text_depends_on_its_neighbours(generator: Generator, options: dict[s
     ],
 )
 def test_a_stream_is_the_text(opening: str | None, options: dict[str, object]) -> None:
-    """What comes piece by piece is what comes at once; pieces are never empty."""
+    """The pieces of a stream add up to the text, and are never empty."""
     generator = make_generator(replace(DEFAULTS, opening=opening))
     for prompt in PROMPTS:
         chosen = changed(generator, **options)
@@ -75,7 +75,7 @@ def test_a_stream_is_the_text(opening: str | None, options: dict[str, object]) -
 
 
 def test_a_stream_leaves_torch_as_it_was(generator: Generator) -> None:
-    """Whoever reads a stream can learn between two pieces."""
+    """Code that reads a stream can train a model between two pieces."""
     for piece in generator.stream("the cat"):
         assert piece
         assert not torch.is_inference_mode_enabled()
@@ -83,7 +83,7 @@ def test_a_stream_leaves_torch_as_it_was(generator: Generator) -> None:
 
 
 def test_scores_are_those_of_the_full_pass(generator: Generator) -> None:
-    """The log-probability of each token of a given text, without what is never written."""
+    """Each token of a given text has its log-probability, without tokens that are never written."""
     pairs = [("the cat", " sees a dog"), ("", "the cat"), ("我", "喜欢"), ("a", "😀")]
     for (prompt, text), scored in zip(pairs, generator.score(pairs), strict=True):
         before = [generator.tokenizer.bos_id, *generator.tokenizer.encode(prompt)]
@@ -101,7 +101,7 @@ def test_scores_are_those_of_the_full_pass(generator: Generator) -> None:
 
 
 def test_a_stop_string_is_cut_off_exactly(generator: Generator) -> None:
-    """Also in the middle of a token and across tokens; the reason says so."""
+    """The cut may be within a token or across tokens, and the reason is "stop"."""
     plain = generator.generate("the cat", max_tokens=60, seed=3)
     text = plain.text
     assert len(text) > 20
@@ -118,7 +118,7 @@ def test_a_stop_string_is_cut_off_exactly(generator: Generator) -> None:
 
 
 def test_lengths_are_kept(generator: Generator) -> None:
-    """No text has more tokens than the most, and none ends by itself before the fewest."""
+    """Texts have at most the maximum number of tokens and at least the minimum."""
     for most in (1, 7):
         for found in generator.generate(PROMPTS, max_tokens=most):
             assert len(found.ids) <= most
@@ -128,7 +128,7 @@ def test_lengths_are_kept(generator: Generator) -> None:
 
 
 def test_rules_against_repetition_reach_the_search(generator: Generator) -> None:
-    """No token comes twice, the prompt's included, where none may; a penalty changes the text."""
+    """No token is repeated where repetition is forbidden, even from the prompt."""
     options = changed(generator, no_repeat_ngrams=1, max_tokens=30)
     for found in generator.generate(PROMPTS, options=options):
         prompt_ids = generator._codec.encode([found.prompt])[0]
@@ -140,7 +140,7 @@ def test_rules_against_repetition_reach_the_search(generator: Generator) -> None
 
 
 def test_a_full_context_is_said(generator: Generator) -> None:
-    """What the model has forgotten is flagged; within the context nothing changes."""
+    """A truncated context is flagged; a sufficient one changes nothing."""
     prompt = " ".join(random_lines(3))
     options = changed(generator, temperature=0.0, max_tokens=40, min_length=40)
     free = generator.generate(prompt, options=options)
@@ -153,7 +153,7 @@ def test_a_full_context_is_said(generator: Generator) -> None:
 
 
 def test_learned_positions_bound_the_context() -> None:
-    """Such a model goes on for ever all the same, with what it has places for."""
+    """Such a model still generates without limit, within the positions that it has."""
     generator = make_generator(config=with_positions(Learned(max_length=16)))
     assert generator.context == 16
     found = generator.generate("the cat " * 20, options=changed(generator, min_length=12))
@@ -163,7 +163,7 @@ def test_learned_positions_bound_the_context() -> None:
 
 
 def test_a_tokens_that_is_no_text_is_never_written(generator: Generator) -> None:
-    """Neither special tokens nor rows of the matrix that belong to no token."""
+    """Special tokens and unused rows of the output matrix are never written."""
     tokenizer = generator.tokenizer
     config = replace(with_positions(ALiBi()), vocab_size=tokenizer.vocab_size + 50)
     wide = make_generator(config=config)

@@ -1,4 +1,4 @@
-"""Learning to go on with a text."""
+"""Training a language model."""
 
 import gzip
 import math
@@ -29,7 +29,7 @@ PACKING = Literal["stream", "documents"]
 
 
 def made(count: int = 9, longest: int = 20) -> DocumentDataset:
-    """Documents of random ids."""
+    """Return documents of random ids."""
     rng = np.random.default_rng(count)
     rows = [[2, *rng.integers(4, V, rng.integers(1, longest)), 3] for _ in range(count)]
     return documents_of(rows, num_chars=1234)
@@ -37,7 +37,7 @@ def made(count: int = 9, longest: int = 20) -> DocumentDataset:
 
 @pytest.mark.parametrize("stride", [1, 5, 16])
 def test_the_text_loss_gives_each_token_its_context(stride: int) -> None:
-    """Every token once, given at most the window and at least what the stride leaves of it."""
+    """Every token is scored once, with at most a window and at least what the stride leaves."""
     model, dataset = make_decoder(DECODERS["llama"]), made()
     ids = dataset.texts.ids.astype(np.int64)
     config = PackConfig(length=16, rows=4, stride=stride)
@@ -63,7 +63,7 @@ def test_the_text_loss_gives_each_token_its_context(stride: int) -> None:
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> GenerateRecipe:
-    """A refrain, again and again."""
+    """A recipe of a repeated refrain."""
     song = "row row row your boat\ngently down the stream\n" * 40
     (tmp_path / "song.txt").write_text(song, encoding="utf-8")
     return GenerateRecipe(
@@ -78,7 +78,7 @@ def recipe(tmp_path: Path) -> GenerateRecipe:
 
 
 def test_the_end_of_the_text_is_held_out(recipe: GenerateRecipe) -> None:
-    """A tenth of its characters unless files are given; said in sentences, and on the card."""
+    """A tenth of the text is held out unless files are given, as messages and the card say."""
     job, said = make_job(recipe)
     assert job.validation.num_chars == 180
     assert any("1 document, 1,620 characters" in words for words in said)
@@ -100,7 +100,7 @@ def test_the_end_of_the_text_is_held_out(recipe: GenerateRecipe) -> None:
 def test_records_are_learned_as_text_with_a_warning(
     recipe: GenerateRecipe, name: str, *, warned: bool
 ) -> None:
-    """Their keys and braces too, which somebody with messages of a chat does not mean."""
+    """Keys and braces are learned too, which is not intended for chat messages."""
     song = Path(recipe.data.train[0]).read_bytes()
     path = Path(recipe.out).with_name(name)
     path.write_bytes(gzip.compress(song) if name.endswith("gz") else song)
@@ -109,7 +109,7 @@ def test_records_are_learned_as_text_with_a_warning(
 
 
 def test_a_run_without_text_is_refused(recipe: GenerateRecipe) -> None:
-    """And one whose text is not there, before there is a folder."""
+    """Missing texts are reported before a folder is created."""
     with pytest.raises(InputError, match=r"set data\.train"):
         TextFiles().check()
     with pytest.raises(InputError, match=r"nowhere\.txt"):
@@ -123,7 +123,7 @@ def test_a_run_without_text_is_refused(recipe: GenerateRecipe) -> None:
 def test_prompts_stand_where_training_has_seen_texts(
     recipe: GenerateRecipe, split: Literal["file", "line"], packing: PACKING, opening: str | None
 ) -> None:
-    """In the middle of whole files, else at the beginning of documents; unless said otherwise."""
+    """Prompts continue whole files, else start documents, unless the recipe says otherwise."""
     data, batch = replace(recipe.data, split=split), replace(recipe.batch, packing=packing)
     changed = replace(recipe, data=data, batch=batch)
     assert changed.generating.opening == opening
@@ -133,7 +133,7 @@ def test_prompts_stand_where_training_has_seen_texts(
 
 
 def test_fine_tuning_keeps_the_way_of_generating(recipe: GenerateRecipe) -> None:
-    """But for the context, which is that of the new run."""
+    """The generation options are kept, except the context, which is that of the new run."""
     theirs = GenerationDefaults(context=512, opening=None, temperature=0.3)
     folder = FolderConfig(model=DECODER, generation=theirs)
     taken = recipe.taking_over(folder)

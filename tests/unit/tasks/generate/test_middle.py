@@ -1,4 +1,4 @@
-"""Fill in the middle: the same text in another order, and how a middle is asked for."""
+"""Fill in the middle: rearranged texts, and prompts for a middle."""
 
 from dataclasses import replace
 from itertools import chain
@@ -24,18 +24,18 @@ MIDDLE = Middle(train_tokenizer(50 * [CODE], TokenizerConfig(vocab_size=320, spe
 
 
 def rows_of(texts: Ragged) -> list[list[int]]:
-    """Each sequence as a list."""
+    """Return each sequence as a list."""
     return [texts[number].tolist() for number in range(len(texts))]
 
 
 def restored(ids: list[int]) -> list[int]:
-    """The text that a rearranged one was made of; any other as it is."""
+    """Return the original of a rearranged text; other texts are unchanged."""
     if ids[0] != MIDDLE.prefix_id:
         return ids
     suffix, middle = ids.index(MIDDLE.suffix_id), ids.index(MIDDLE.middle_id)
     assert ids[-1] == EOS
     assert suffix > 1  # the prefix is not empty
-    assert middle > suffix + 1  # the suffix neither
+    assert middle > suffix + 1  # neither is the suffix
     return ids[1:suffix] + ids[middle + 1 : -1] + ids[suffix + 1 : middle]
 
 
@@ -48,7 +48,7 @@ def restored(ids: list[int]) -> list[int]:
 def test_put_back_in_order_it_is_the_text(
     texts: list[list[int]], length: int, share: float, seed: int
 ) -> None:
-    """Nothing is lost, nothing added but the marks, and no part is longer than a row."""
+    """Only the marks are added, nothing is lost, and no part is longer than a row."""
     texts = [[BOS, *text, EOS] for text in texts]
     rng = np.random.default_rng(seed)
     parts = rows_of(MIDDLE.rearranged(Ragged.of(texts), length, share, rng))
@@ -60,7 +60,7 @@ def test_put_back_in_order_it_is_the_text(
 
 
 def test_every_cut_is_drawn() -> None:
-    """Any middle of a text but its first and its last token, the empty one too."""
+    """Any middle is possible, even an empty one, except the first and the last token."""
     text = [BOS, 10, 11, EOS]
     parts = MIDDLE.rearranged(Ragged.of(500 * [text]), 9, 1.0, np.random.default_rng(1))
     found = {tuple(ids[ids.index(MIDDLE.middle_id) + 1 : -1]) for ids in rows_of(parts)}
@@ -68,7 +68,7 @@ def test_every_cut_is_drawn() -> None:
 
 
 def test_batches_of_rearranged_documents() -> None:
-    """An epoch holds every document; a row holds what it holds without; a run can be resumed."""
+    """An epoch has every document, rows have the usual capacity, and a run can be resumed."""
     dataset = made()
     config = PackConfig(length=16, rows=4, packing="documents", fill_in_middle=0.5)
     source = PackedBatches(dataset, config, None, MIDDLE)
@@ -93,7 +93,7 @@ def test_batches_of_rearranged_documents() -> None:
 
 
 def test_validation_reads_from_left_to_right() -> None:
-    """Its batches are those without: losses can be compared."""
+    """Validation batches are not rearranged, so losses can be compared."""
     dataset, config = made(), PackConfig(length=16, rows=4, packing="documents")
     with_middle = replace(config, fill_in_middle=1.0)
     plain, other = (
@@ -112,7 +112,7 @@ def test_settings_that_contradict_each_other(wrong: dict[str, object]) -> None:
 
 
 def test_the_tokenizer_keeps_indentation() -> None:
-    """Line feed and indentation are one piece, and a text cut at a line's end has the same ids."""
+    """Line feed plus indentation is one piece; cutting at the end of a line does not change ids."""
     tokenizer = train_tokenizer(50 * [CODE], TokenizerConfig(vocab_size=320))
     ids = tokenizer.encode(CODE)
     assert tokenizer.decode(ids) == CODE
@@ -123,7 +123,7 @@ def test_the_tokenizer_keeps_indentation() -> None:
 
 
 def test_filling_is_going_on_behind_the_marks() -> None:
-    """The prompt has both texts; the result is greedy search from it, and knows its limits."""
+    """The prompt has both texts; the result is its greedy continuation, and limits are checked."""
     config = TokenizerConfig(vocab_size=320, specials=SENTINELS)
     tokenizer = train_tokenizer(50 * [CODE], config)
     generator = make_generator(replace(DEFAULTS, temperature=0.0), tokenizer=tokenizer)

@@ -1,4 +1,4 @@
-"""Text that grows token by token, and strings that end it."""
+"""Incremental text, and stop strings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,19 +23,19 @@ STOPS = st.lists(st.sampled_from(["the", "e", " c", "at ", "😀", "我", "zz", 
 
 
 def pushed(ids: Sequence[int], stops: Sequence[str], *, begins_text: bool) -> list[str]:
-    """Everything that a stream hands out, its end last."""
+    """Return everything that a stream emits, including the end."""
     stream = TextStream(TOKENIZER, stops, begins_text=begins_text)
     return [*map(stream.push, ids), stream.finish()]
 
 
 def whole(ids: Sequence[int], *, begins_text: bool) -> str:
-    """The text of all tokens at once."""
+    """Return the text of all tokens at once."""
     return (TOKENIZER.decode if begins_text else TOKENIZER.decode_rest)(ids)
 
 
 @given(IDS, STOPS, st.sampled_from(["begins", ""]))
 def test_a_stream_adds_up_to_the_text(ids: list[int], stops: list[str], begins: str) -> None:
-    """Piece by piece it is the text up to the first stop string, whatever the tokens are."""
+    """The pieces form the text up to the first stop string, whatever the tokens are."""
     text = whole(ids, begins_text=bool(begins))
     cut = cut_at(text, stops)
     found = "".join(pushed(ids, stops, begins_text=bool(begins)))
@@ -44,7 +44,7 @@ def test_a_stream_adds_up_to_the_text(ids: list[int], stops: list[str], begins: 
 
 @given(st.lists(st.sampled_from(["the", " cat", "我", "😀", "é", "👩‍👧", "\n"])))
 def test_no_character_comes_in_halves(words: list[str]) -> None:
-    """Every prefix of what a stream hands out for real text is a prefix of that text."""
+    """For real text, each prefix of the emitted pieces is a prefix of the text."""
     text = "".join(words)
     ids = TOKENIZER.encode_rest([text])[0]
     so_far = ""
@@ -55,7 +55,7 @@ def test_no_character_comes_in_halves(words: list[str]) -> None:
 
 
 def test_plain_pieces_come_at_once() -> None:
-    """Only bytes and the beginnings of stop strings are held back."""
+    """Only bytes and beginnings of stop strings are delayed."""
     ids = TOKENIZER.encode("the cat sees")
     pieces = pushed(ids, [], begins_text=True)
     assert "".join(pieces[: len(ids)]) == "the cat sees"
@@ -69,7 +69,7 @@ def test_plain_pieces_come_at_once() -> None:
 def test_a_row_ends_when_its_text_holds_a_stop_string(
     ids: list[int], stops: list[str], begins: str
 ) -> None:
-    """From then on eos has all the probability; until then nothing changes."""
+    """From then on eos has probability 1; before that nothing changes."""
     rule = stop_at(TOKENIZER, TOKENIZER.eos_id, stops, begins_text=bool(begins))
     for length in range(len(ids) + 1):
         prefixes = Prefixes(torch.tensor([ids[:length]]).long(), torch.zeros(1).long())
@@ -85,7 +85,7 @@ def test_a_row_ends_when_its_text_holds_a_stop_string(
 
 @pytest.mark.parametrize("stop", ["a😀", "😀a", "😀😀", "a"])
 def test_a_stop_string_may_take_many_tokens(stop: str) -> None:
-    """A character that is spelt in bytes is up to four of them."""
+    """A character that is encoded in bytes takes up to four tokens."""
     [ids] = TOKENIZER.encode_rest([f"the cat{stop}"])
     rule = stop_at(TOKENIZER, TOKENIZER.eos_id, [stop], begins_text=False)
     prefixes = Prefixes(torch.tensor([ids]), torch.zeros(1).long())
@@ -93,7 +93,7 @@ def test_a_stop_string_may_take_many_tokens(stop: str) -> None:
 
 
 def test_the_first_stop_string_cuts() -> None:
-    """Whichever it is; without one there is no cut."""
+    """The earliest stop string cuts; without any there is no cut."""
     assert cut_at("abcdef", ["e", "cd", "x"]) == "ab"
     assert cut_at("abc", ["x"]) is None
     assert cut_at("abc", []) is None
@@ -101,7 +101,7 @@ def test_the_first_stop_string_cuts() -> None:
 
 @given(st.text(max_size=12), st.text(max_size=12), st.sampled_from([None, "\n", "", "我"]))
 def test_a_prompt_and_its_text_are_one_text(prompt: str, text: str, opening: str | None) -> None:
-    """What a text encodes to behind a prompt decodes to it, whether or not the prompt is empty."""
+    """The ids of a text after a prompt decode to the text, even if the prompt is empty."""
     codec = PromptCodec(TOKENIZER, opening)
     if opening is None or prompt or opening:
         [ids] = codec.encode([prompt])
@@ -114,7 +114,7 @@ def test_a_prompt_and_its_text_are_one_text(prompt: str, text: str, opening: str
 
 
 def test_an_empty_prompt_without_a_beginning_has_no_ids() -> None:
-    """Without bos and opening it has no token for the model to read, which is told."""
+    """Without bos and opening, the model has no token to read, which is an error."""
     assert PromptCodec(TOKENIZER, "").encode([""]) == [[]]
     assert PromptCodec(TOKENIZER, None, ()).encode(["", "a"])[0] == []
     with pytest.raises(InputError, match="An empty prompt has nothing to continue"):

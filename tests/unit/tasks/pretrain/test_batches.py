@@ -1,4 +1,4 @@
-"""Masked texts: what is hidden, how often, and that it is drawn anew but exactly again."""
+"""Masked texts: what is masked, how often, and that each epoch is random but reproducible."""
 
 from collections import Counter
 from dataclasses import replace
@@ -29,30 +29,30 @@ CONFIG = BatchConfig(max_tokens=500)
 
 
 def dataset_of(rows: list[list[int]], name: str = "made") -> TextDataset:
-    """Texts of these ids."""
+    """Return texts of these ids."""
     special = SpecialIds(PAD, BOS, EOS)
     return TextDataset(name=name, texts=Ragged.of(rows), special=special, content_hash=str(rows))
 
 
 def made(count: int = 150, longest: int = 60) -> TextDataset:
-    """Texts of random lengths of random pieces, some of them between bos and eos."""
+    """Return texts of random lengths and pieces, some between bos and eos."""
     rng = np.random.default_rng(count)
     rows = [rng.integers(5, 1000, rng.integers(1, longest)).tolist() for _ in range(count)]
     return dataset_of([[BOS, *row, EOS] if i % 3 == 0 else row for i, row in enumerate(rows)])
 
 
 def stream_of(dataset: TextDataset, masking: MaskConfig, seed: int = 1) -> Stream[MaskedBatch]:
-    """A stream over the made texts."""
+    """Return a stream over these texts."""
     return Stream(MaskedBatches(dataset, CONFIG, VOCABULARY, masking), seed=seed)
 
 
 def restored(batch: MaskedBatch) -> torch.Tensor:
-    """The ids with the targets put back."""
+    """Return the ids with the targets restored."""
     return torch.where(batch.targets_BL == NO_TARGET, batch.ids_BL, batch.targets_BL)
 
 
 def test_texts_come_back_when_targets_are_put_in() -> None:
-    """Each row is bos, a text of the file, eos, padding; nothing outside of texts is hidden."""
+    """Each row is bos, a text, eos, padding; nothing outside of texts is masked."""
     dataset = made()
     seen = Counter[int]()
     for batch in epoch_of(stream_of(dataset, MaskConfig(share=0.4))):
@@ -69,7 +69,7 @@ def test_texts_come_back_when_targets_are_put_in() -> None:
 
 @pytest.mark.parametrize("share", [0.01, 0.15, 1.0])
 def test_each_text_loses_its_share(share: float) -> None:
-    """The share of its tokens, to the nearest, and at least one."""
+    """The share of each text's tokens is rounded to the nearest number, at least one."""
     for batch in epoch_of(stream_of(made(), MaskConfig(share=share))):
         lengths = (restored(batch) > MASK_ID).sum(dim=1).numpy()
         found = (batch.targets_BL != NO_TARGET).sum(dim=1).numpy()
@@ -78,7 +78,7 @@ def test_each_text_loses_its_share(share: float) -> None:
 
 @pytest.mark.parametrize(("masked", "random"), [(0.8, 0.1), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
 def test_what_stands_at_chosen_places(masked: float, random: float) -> None:
-    """Mask tokens, random pieces and the original in their shares."""
+    """Mask tokens, random pieces and original ones have their configured shares."""
     batches = epoch_of(stream_of(made(400), MaskConfig(share=0.5, masked=masked, random=random)))
     pairs = torch.cat(
         [torch.stack([b.ids_BL, b.targets_BL])[:, b.targets_BL >= 0] for b in batches], 1
@@ -94,7 +94,7 @@ def test_what_stands_at_chosen_places(masked: float, random: float) -> None:
 
 
 def test_places_are_drawn_evenly() -> None:
-    """Each place of a text of ten tokens is chosen as often as any other."""
+    """Each position of a text of ten tokens is chosen equally often."""
     dataset = dataset_of([list(range(5, 15))] * 3000)
     epoch = epoch_of(stream_of(dataset, MaskConfig(share=0.2)))
     counts = sum((b.targets_BL >= 0).sum(dim=0) for b in epoch)
@@ -104,7 +104,7 @@ def test_places_are_drawn_evenly() -> None:
 
 
 def test_what_is_hidden_is_drawn_anew_each_epoch() -> None:
-    """The same text has other targets in the next epoch, and under another seed."""
+    """The same text has other targets in the next epoch, and with another seed."""
     dataset = made(20)
     stream = stream_of(dataset, MaskConfig(share=0.3))
     found = []
@@ -119,7 +119,7 @@ def test_what_is_hidden_is_drawn_anew_each_epoch() -> None:
 
 
 def test_resuming_goes_on_with_the_same_batches() -> None:
-    """A saved stream continues exactly, hidden tokens and all; with other data it is refused."""
+    """A saved stream continues exactly, including masked tokens; other data is refused."""
     source, *others = (
         MaskedBatches(made(count), CONFIG, VOCABULARY, MaskConfig(share=share))
         for count, share in ((150, 0.15), (151, 0.15), (150, 0.2))
@@ -128,7 +128,7 @@ def test_resuming_goes_on_with_the_same_batches() -> None:
 
 
 def test_validation_hides_always_the_same() -> None:
-    """Every text once, with the same targets each time."""
+    """Every text comes once, with the same targets each time."""
     first, second = (
         list(MaskedBatches(made(), CONFIG, VOCABULARY, MaskConfig()).fixed()) for _ in range(2)
     )
@@ -139,7 +139,7 @@ def test_validation_hides_always_the_same() -> None:
 
 
 def test_long_texts_come_in_parts() -> None:
-    """No row is over the limit, and the parts of a text are all of it."""
+    """No row exceeds the limit, and the parts of a text are complete."""
     dataset = made(40)
     config = BatchConfig(max_tokens=300, max_length=16)
     found: dict[int, Counter[int]] = {}
@@ -153,7 +153,7 @@ def test_long_texts_come_in_parts() -> None:
 
 
 def test_nothing_to_learn_from_is_refused() -> None:
-    """A dataset of empty texts has no batch; some among others are passed over."""
+    """A dataset of only empty texts is refused; single empty texts are skipped."""
     with pytest.raises(InputError, match="none holds no text"):
         stream_of(dataset_of([[]], "none"), MaskConfig())
     (batch,) = epoch_of(stream_of(dataset_of([[], [7, 8], [BOS, EOS]]), MaskConfig()))
@@ -171,7 +171,7 @@ def test_nothing_to_learn_from_is_refused() -> None:
 def test_files_of_one_kind_are_enough(
     tmp_path: Path, kind: str, content: str, texts: list[str]
 ) -> None:
-    """Labelled texts, tagged words or documents; what other tokenizers made is not joined."""
+    """One kind of file is enough; datasets of different tokenizers cannot be joined."""
     (tmp_path / kind).write_text(content)
     tokenizer = make_tokenizer()
     files: dict[str, Any] = {kind: (str(tmp_path / kind),)}
@@ -184,6 +184,6 @@ def test_files_of_one_kind_are_enough(
 
 
 def test_a_tokenizer_without_mask_is_refused() -> None:
-    """The setting that gives one is named."""
+    """The error names the setting that adds one."""
     with pytest.raises(InputError, match=r"no special token <mask>.*tokenizer\.specials"):
         Vocabulary.of(make_tokenizer())

@@ -1,4 +1,4 @@
-"""Learning what was hidden."""
+"""Training to predict masked tokens."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,21 +17,21 @@ from dragoman.train.objective import masked_loss
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> MaskedRecipe:
-    """What stands in the gaps."""
+    """A recipe that predicts masked tokens."""
     return masked_recipe(tmp_path)
 
 
 def test_texts_of_every_kind_are_read(recipe: MaskedRecipe) -> None:
-    """60 lines, 80 labelled and 80 tagged texts; a tenth is held out at most."""
+    """There are 60 lines, 80 labelled and 80 tagged texts, of which at most a tenth is held out."""
     job, said = make_job(recipe)
     assert any(words.startswith("220 texts") for words in said)
     assert any("22 texts" in words and "held out" in words for words in said)
     assert sum(len(batch.indices) for batch in job.validation) == 22
-    assert next(recipe.data.read()) == "the film was bad"  # a text is a line of its file
+    assert next(recipe.data.read()) == "the film was bad"  # each line of the file is a text
 
 
 def test_the_accuracy_is_that_of_hidden_tokens(recipe: MaskedRecipe) -> None:
-    """A model that guesses one word everywhere is right where that was hidden."""
+    """A model that always predicts one word is right wherever that was masked."""
     job, _ = make_job(recipe)
     head, hidden = (
         job.model.head,
@@ -48,7 +48,7 @@ def test_the_accuracy_is_that_of_hidden_tokens(recipe: MaskedRecipe) -> None:
 
 
 def test_what_cannot_be(recipe: MaskedRecipe) -> None:
-    """No mask, no texts: one sentence each."""
+    """A missing mask or missing texts are reported in one sentence each."""
     with pytest.raises(InputError, match=r"needs tokenizer.specials"):
         replace(recipe, tokenizer=replace(recipe.tokenizer, specials=()))
     with pytest.raises(InputError, match=r"set data.texts, data.labelled or data.tagged"):
@@ -56,7 +56,7 @@ def test_what_cannot_be(recipe: MaskedRecipe) -> None:
 
 
 def test_a_head_of_labels_gives_no_words(recipe: MaskedRecipe) -> None:
-    """A programmer's mistake is told as one."""
+    """Misuse by a programmer is reported as such."""
     job, _ = make_job(recipe)
     job.model.head = torch.nn.Identity()
     batch = next(job.batches)

@@ -1,4 +1,4 @@
-"""Learning to tag words."""
+"""Training a tagger."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +19,12 @@ from dragoman.train.start import start_from
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> TagRecipe:
-    """Who is named."""
+    """A recipe that tags names."""
     return tag_recipe(tmp_path)
 
 
 def test_what_was_learned_is_told(recipe: TagRecipe) -> None:
-    """What validates, what a word is, and what the model is for."""
+    """The messages have the validation set, the kind of words and the command to use."""
     job, said = make_job(recipe)
     assert any("8 sentences of" in each for each in said)
     assert job.config.reading.words == "spaced"
@@ -32,9 +32,9 @@ def test_what_was_learned_is_told(recipe: TagRecipe) -> None:
 
 
 def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
-    """Pieces and what words look like: a tagger finds in the sentences what a validation found.
+    """A tagger reads pieces and word features as validation does, and gives the same tags.
 
-    A hidden piece hides the looks of its word.
+    Masking a piece masks the features of its word.
     """
     data = replace(recipe.data, valid=recipe.data.train)
     recipe = replace(recipe, data=data, model=replace(recipe.model, word_features=40))
@@ -59,7 +59,7 @@ def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
 
 
 def test_a_tagger_without_looks_gets_them(recipe: TagRecipe) -> None:
-    """They are not dropped because the heads are of one kind; a table that is there stays."""
+    """Word features are added even to a model with the same head; an existing table is kept."""
     trained(recipe)
     other = replace(recipe, out=f"{recipe.out}-2", model=replace(recipe.model, word_features=40))
     begun = start_from(other, open_folder(recipe.out))
@@ -71,7 +71,7 @@ def test_a_tagger_without_looks_gets_them(recipe: TagRecipe) -> None:
 
 
 def test_characters_are_known_by_their_length(recipe: TagRecipe, tmp_path: Path) -> None:
-    """Where every word of the training data is one character, the folder says so."""
+    """If every word in training is one character, the folder says so."""
     path = tmp_path / "characters.conll"
     path.write_text("张 B-PER\n三 E-PER\n来 O\n\n" * 20, encoding="utf-8")
     job = make_job(replace(recipe, data=replace(recipe.data, train=str(path))))[0]
@@ -80,7 +80,7 @@ def test_characters_are_known_by_their_length(recipe: TagRecipe, tmp_path: Path)
 
 
 def test_tags_that_form_no_spans_need_another_metric(recipe: TagRecipe, tmp_path: Path) -> None:
-    """Parts of speech have an accuracy and no F1."""
+    """Part-of-speech tags have an accuracy but no F1."""
     path = tmp_path / "speech.conll"
     path.write_text("the DET\ncat NOUN\nruns VERB\n\n" * 20, encoding="utf-8")
     plain = replace(recipe, data=replace(recipe.data, train=str(path)))

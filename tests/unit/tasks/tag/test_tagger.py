@@ -1,4 +1,4 @@
-"""Texts to words, and these to tags and spans."""
+"""Splitting texts into words, and predicting tags and spans."""
 
 from dataclasses import replace
 from math import prod
@@ -31,13 +31,13 @@ KINDS = st.sampled_from(["spaced", "characters"])
     ],
 )
 def test_words_that_are_spaced(text: str, words: list[str]) -> None:
-    """White space and punctuation part words; Chinese characters stand by themselves."""
+    """White space and punctuation separate words; each Chinese character is a word."""
     assert [place.text for place in split_words(text, "spaced")] == words
 
 
 @given(st.text(), KINDS)
 def test_places_are_where_the_words_are(text: str, kind: Words) -> None:
-    """Each is a stretch of the text, in order, and what no word has is white space."""
+    """Words are slices of the text in order, and everything between them is white space."""
     end = 0
     for place in split_words(text, kind):
         assert text[place.start : place.end] == place.text
@@ -48,7 +48,7 @@ def test_places_are_where_the_words_are(text: str, kind: Words) -> None:
 
 @given(st.lists(st.text(st.characters(categories=["L", "P"]), min_size=1)), KINDS)
 def test_joined_words_are_where_they_are(words: list[str], kind: Words) -> None:
-    """In the text that joining gives, each word stands at its place."""
+    """Each word is at its position in the joined text."""
     text, places = join_words(words, GAPS[kind])
     assert [text[start:end] for start, end in places] == words
     assert len(text) == sum(map(len, words)) + max(0, len(words) - 1) * (kind == "spaced")
@@ -59,7 +59,7 @@ def test_a_tag_may_have_no_probability_at_all() -> None:
     model = make_model(TAG)
     output = model.head.get_submodule("output")
     assert isinstance(output, torch.nn.Linear)
-    with torch.no_grad():  # all of the probability goes to tags that no span begins with
+    with torch.no_grad():  # no tag with probability can begin a span
         output.weight.zero_()
         output.bias.copy_(torch.tensor([-2000.0, -1000.0, 1000.0, -2000.0, 1000.0]))
     (result,) = Tagger(model, TOKENIZER, TAGS, READING).tag_words([["the"]])
@@ -68,7 +68,7 @@ def test_a_tag_may_have_no_probability_at_all() -> None:
 
 
 def test_spans_are_what_the_tags_form() -> None:
-    """Where they stand in the text and among the words, and the mean of their probabilities."""
+    """Spans have positions in the text and among words, and their mean probability."""
     results = [result for result in make_tagger().tag(LINES) if result.spans]
     assert results
     for result in results:
@@ -85,7 +85,7 @@ def test_spans_are_what_the_tags_form() -> None:
 
 
 def test_words_that_are_given_stay_as_they_are() -> None:
-    """None is parted further, and the text is the words with spaces between."""
+    """Given words are not split further, and the text joins them with spaces."""
     tagger = make_tagger()
     words = [["U.S.-based", "a,b"], ["我喜欢"]]
     results = tagger.tag_words(words)
@@ -97,7 +97,7 @@ def test_words_that_are_given_stay_as_they_are() -> None:
 
 
 def test_every_character_is_a_word_where_the_model_learnt_it_so() -> None:
-    """And words that are given are joined without spaces."""
+    """Given words are joined without spaces."""
     tagger = make_tagger(replace(READING, words="characters"))
     assert [word.text for word in tagger.tag("3 岁 MBA").words] == list("3岁MBA")
     (joined,) = tagger.tag_words([["我", "学"]])
@@ -105,7 +105,7 @@ def test_every_character_is_a_word_where_the_model_learnt_it_so() -> None:
 
 
 def test_a_long_text_is_read_in_parts() -> None:
-    """Between words, each part as if it were a text; every word has its tag."""
+    """It is split between words, each part is read as a text, and every word has a tag."""
     tagger = make_tagger()
     words = ["cat"] * 50
     (result,) = tagger.tag_words([words])
@@ -118,7 +118,7 @@ def test_a_long_text_is_read_in_parts() -> None:
 
 
 def test_a_word_that_is_too_long_is_cut() -> None:
-    """It has its tag by its first pieces, and those beside it have theirs."""
+    """The word is tagged by its first pieces, and its neighbours are unaffected."""
     (result,) = make_tagger().tag_words([["cat", "x" * 100, "dog"]])
     assert [word.text for word in result.words] == ["cat", "x" * 100, "dog"]
     assert result.flags == ("max_length", "split")
@@ -126,7 +126,7 @@ def test_a_word_that_is_too_long_is_cut() -> None:
     read = TOKENIZER.encode(letters)[: READING.max_tokens]
     cut = next(w for n in range(99) if TOKENIZER.encode(w := letters[:n]) == read)
     model = make_model(TAG)
-    model.words = None  # a long word looks like itself, cut or not
+    model.words = None  # the features are those of the whole word
     alone, whole = Tagger(model, TOKENIZER, TAGS, READING).tag_words([[letters], [cut]])
     assert (alone.flags, whole.flags) == (("max_length",), ())
     (found,), (expected,) = alone.words, whole.words

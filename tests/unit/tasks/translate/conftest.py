@@ -1,4 +1,4 @@
-"""What the tests of translators share."""
+"""Fixtures for the tests of translators."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,18 +13,18 @@ from dragoman.tasks.translate.translator import Translator
 from dragoman.text.spans import Span
 
 Write = Callable[[Line, Sequence[Span], Sequence[Span]], str]
-"""What is written of a line, without what is taken out, and with what is forced."""
+"""Write the translation of a line from what is removed from it and what is forced."""
 
 
 @pytest.fixture(scope="module")
 def translator(request: pytest.FixtureRequest) -> Translator:
-    """One for all tests: translating changes nothing in it."""
+    """One translator for all tests, since translating does not modify it."""
     return make_translator(several=getattr(request, "param", False))
 
 
 @pytest.fixture
 def attempts(monkeypatch: pytest.MonkeyPatch) -> Callable[[Write], None]:
-    """Lets a function write the translations in place of a model."""
+    """Return a function that replaces the model by a function that writes translations."""
 
     def set_up(write: Write) -> None:
         def attempt(

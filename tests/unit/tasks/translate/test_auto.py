@@ -28,7 +28,7 @@ from dragoman.train.runfolder import RunFolder
 
 
 def write(folder: Path, line: Callable[[], str], num_pairs: int) -> dict[str, Any]:
-    """Write so many lines of each side; return where they are."""
+    """Write this number of lines for each side and return the paths."""
     files = {side: str(folder / f"a.{side}") for side in ("src", "tgt")}
     for path in files.values():
         text = "".join(f"{line()}\n" for _ in range(num_pairs))
@@ -37,14 +37,14 @@ def write(folder: Path, line: Callable[[], str], num_pairs: int) -> dict[str, An
 
 
 def recipe_for(folder: Path, num_pairs: int) -> TranslateRecipe:
-    """The recipe for a corpus of so many pairs."""
+    """Return the recipe for a corpus of this number of pairs."""
     return auto_recipe(DataConfig(**write(folder, lambda: "x", num_pairs)), "out")
 
 
 def test_a_small_corpus(tmp_path: Path) -> None:
     """Few pairs get the smallest model and vocabulary, the most dropout, and enough steps.
 
-    The same again, so that the same command goes on with its run.
+    The choice is reproducible, so the same command resumes its run.
     """
     recipe = recipe_for(tmp_path, 10)
     assert recipe_for(tmp_path, 10) == recipe
@@ -56,11 +56,11 @@ def test_a_small_corpus(tmp_path: Path) -> None:
     assert recipe.train.validate_every == recipe.train.save_every == 100
     assert recipe.out == "out"
     assert "10 pairs: tiny" in recipe.description
-    assert ", 300 passes" in recipe.description  # of one batch
+    assert ", 300 passes" in recipe.description  # of one batch each
 
 
 def test_sizes_grow_with_the_corpus(tmp_path: Path) -> None:
-    """More pairs, a larger model, exactly from one pair over the limit on."""
+    """More pairs give a larger model, starting at one pair over the limit."""
     border = int(SIZES[0].up_to)
     small, large = recipe_for(tmp_path, border), recipe_for(tmp_path, border + 1)
     assert (small.model.d_model, large.model.d_model) == (128, 256)
@@ -69,7 +69,7 @@ def test_sizes_grow_with_the_corpus(tmp_path: Path) -> None:
 
 
 def test_a_head_learns_alignments_where_nothing_forbids_it(tmp_path: Path) -> None:
-    """Unless the command line, or a recipe that leaves the sizes open, says otherwise."""
+    """It does, unless the command line or a recipe without sizes has conflicting settings."""
     data = recipe_for(tmp_path, 10).data
     assert data.guided_alignment == 0.05
     files = [f"data.src={data.src}", f"data.tgt={data.tgt}", f"out={tmp_path / 'run'}"]
@@ -82,13 +82,13 @@ def test_a_head_learns_alignments_where_nothing_forbids_it(tmp_path: Path) -> No
 
 
 def passes_of(recipe: TranslateRecipe) -> int:
-    """How many its description tells."""
+    """Return the number of passes in the description."""
     (found,) = re.findall(r", (\d+) passes", recipe.description)
     return int(found)
 
 
 def test_what_is_described_is_what_is_trained(tmp_path: Path) -> None:
-    """With the settings that were given in place of those that are chosen, and in their passes."""
+    """The description and its passes reflect the settings that override the chosen ones."""
     rng = np.random.default_rng(0)
     written = write(tmp_path, lambda: words(rng, 9), 900)
     files = [*(f"data.{side}={path}" for side, path in written.items()), f"out={tmp_path / 'run'}"]
@@ -113,7 +113,7 @@ def test_what_is_described_is_what_is_trained(tmp_path: Path) -> None:
 
 
 def test_a_warm_up_leaves_steps_to_learn(tmp_path: Path) -> None:
-    """It is shorter where fewer steps are wanted, and stays that of a run that goes on."""
+    """Fewer steps have a shorter warm-up, which a resumed run keeps."""
     written = write(tmp_path, lambda: "x", 50)
     files = [*(f"data.{side}={path}" for side, path in written.items()), f"out={tmp_path / 'run'}"]
 
@@ -121,7 +121,7 @@ def test_a_warm_up_leaves_steps_to_learn(tmp_path: Path) -> None:
         return recipe_for_files([*files, *given]).train.warmup_steps
 
     assert [warm_up(), warm_up("train.max_steps=100")] == [30, 20]
-    assert warm_up("train.max_steps=49") == 30  # which only shows that it runs
+    assert warm_up("train.max_steps=49") == 30  # a smoke run
     assert warm_up("train.max_steps=100", "train.warmup_steps=99") == 99
     begun = recipe_for_files([*files, "train.max_steps=100"])
     with RunFolder(Path(begun.out)).open(begun) as folder:
@@ -139,12 +139,12 @@ def test_a_warm_up_leaves_steps_to_learn(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_to_be_expected_was_measured(tmp_path: Path, pairs: int, told: str) -> None:
-    """With the nearest numbers of pairs."""
+    """The expected score is that of the nearest measured numbers of pairs."""
     assert told in recipe_for(tmp_path, pairs).expect
 
 
 def test_a_published_model_is_named_where_one_is_known(tmp_path: Path) -> None:
-    """Beside what helps in any language."""
+    """General advice is given for any language."""
     data = recipe_for(tmp_path, 10).data
     for src, tgt in ((None, None), ("en", "zh"), ("zh", "de")):
         told = auto_recipe(replace(data, src_lang=src, tgt_lang=tgt), "out").expect
@@ -153,7 +153,7 @@ def test_a_published_model_is_named_where_one_is_known(tmp_path: Path) -> None:
 
 
 def test_the_table_of_sizes() -> None:
-    """Limits and vocabularies rise, passes fall, and the last row has no limit."""
+    """Limits and vocabularies increase, passes decrease, and the last row has no limit."""
     for smaller, larger in pairwise(SIZES):
         assert smaller.up_to < larger.up_to
         assert smaller.vocab_size < larger.vocab_size
@@ -163,7 +163,7 @@ def test_the_table_of_sizes() -> None:
 
 
 def test_no_corpus_takes_far_longer_than_one_of_a_pair_less() -> None:
-    """Where the next size begins, passes and sizes change the time of training by half at most."""
+    """At each size limit, the training time changes by at most half."""
     seconds = []
     for size in SIZES:
         pieces = size.vocab_size
@@ -176,7 +176,7 @@ def test_no_corpus_takes_far_longer_than_one_of_a_pair_less() -> None:
 
 
 def words(rng: np.random.Generator, count: int) -> str:
-    """A sentence of so many made words."""
+    """Return a sentence of this number of made-up words."""
     return " ".join(f"w{number}" for number in rng.integers(3000, size=count))
 
 
@@ -186,7 +186,7 @@ def words(rng: np.random.Generator, count: int) -> str:
 def test_the_passes_are_those_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_pairs: int, longest: int
 ) -> None:
-    """As many as are said, within a tenth, whatever the length of lines, by a sample of them."""
+    """The stated passes are right within a tenth for any line lengths, from a sample of them."""
     monkeypatch.setattr(auto, "SAMPLE", num_pairs * 3 // 4)
     rng = np.random.default_rng(0)
     written = write(
@@ -215,7 +215,7 @@ def test_the_passes_are_those_of_the_run(
 def test_the_language_is_read_off_the_ending(
     tmp_path: Path, name: str, language: str | None
 ) -> None:
-    """The ending names the language, since BLEU of Chinese needs its own tokenizer."""
+    """The extension names the language, since BLEU for Chinese needs its own tokenizer."""
     src = write(tmp_path, lambda: "x", 10)["src"]
     named = tmp_path / name
     packers: dict[str, Callable[[bytes], bytes]] = {
@@ -229,7 +229,7 @@ def test_the_language_is_read_off_the_ending(
 
 
 def test_fine_tuning(tmp_path: Path) -> None:
-    """From a model folder: its sizes, languages, tokenizers; a lower rate, at most ten passes."""
+    """The folder gives sizes, languages and tokenizers; the rate is lower, with few passes."""
     folder = str(save_translator(tmp_path / "model"))
     few = recipe_for(tmp_path, 20_000)
     tuned = auto_recipe(few.data, "out", folder)
@@ -237,5 +237,5 @@ def test_fine_tuning(tmp_path: Path) -> None:
     assert (tuned.start.model, tuned.out) == (folder, "out")
     assert (tuned.data.src_lang, tuned.data.tgt_lang) == ("en", "zh")
     assert tuned.train.learning_rate < few.train.learning_rate
-    assert (tuned.train.max_steps, tuned.train.warmup_steps) == (300, 30)  # of 27 batches a pass
+    assert (tuned.train.max_steps, tuned.train.warmup_steps) == (300, 30)  # 27 batches per pass
     assert f"20,000 pairs: 11 more passes with {folder}" in tuned.description

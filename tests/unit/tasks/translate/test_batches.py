@@ -1,4 +1,4 @@
-"""Batches: budget, padding, order, weights, resuming, tensors."""
+"""Batches: budget, padding, order, weights, resuming and tensors."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -22,17 +22,17 @@ MakeDataset = Callable[..., PairDataset]
 
 
 def pairs_of(batches: list[PairBatch]) -> Counter[int]:
-    """How often each pair occurs."""
+    """Return how often each pair occurs."""
     return Counter(int(index) for batch in batches for index in batch.indices)
 
 
 def small_dataset() -> PairDataset:
-    """Three pairs, one of them with an empty source."""
+    """Return three pairs, one of them with an empty source."""
     return made_of([[11, 12, 13], [], [14]], [[21], [22], [23, 24]])
 
 
 def test_tensors_of_a_batch() -> None:
-    """Source: ids, eos, padding. Target in: bos, ids. Target out: ids, eos."""
+    """The source is ids, eos, padding; the target input is bos, ids; the output is ids, eos."""
     (batch,) = PairBatches([small_dataset()], BatchConfig(max_tokens=100)).fixed()
     rows = {int(index): row for row, index in enumerate(batch.indices)}
     order = [rows[0], rows[1], rows[2]]
@@ -44,7 +44,7 @@ def test_tensors_of_a_batch() -> None:
 
 
 def test_sequences_end_in_eos_and_padding() -> None:
-    """The longest has no padding, an empty one is its frame alone; of none there are no rows."""
+    """The longest row has no padding, an empty one only special tokens; no input has no rows."""
     rows = Ragged.of([[5, 6], []])
     assert enclosed(rows, 0, (), (3,)).tolist() == [[5, 6, 3], [3, 0, 0]]
     assert enclosed(rows, 0, (8,), (3, 9)).tolist() == [[8, 5, 6, 3, 9], [8, 3, 9, 0, 0]]
@@ -52,7 +52,7 @@ def test_sequences_end_in_eos_and_padding() -> None:
 
 
 def test_pairs_keep_their_ids(make_dataset: MakeDataset) -> None:
-    """What stands in a row are the ids of the pair that indices names, from any corpus."""
+    """A row contains the ids of the pair that `indices` names, from any corpus."""
     datasets = [make_dataset(40, "a"), make_dataset(70, "b")]
     for batch in epoch_of(Stream(PairBatches(datasets, BatchConfig(max_tokens=200)), seed=0)):
         for row, index in enumerate(batch.indices):
@@ -65,7 +65,7 @@ def test_pairs_keep_their_ids(make_dataset: MakeDataset) -> None:
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset, sampling: float) -> None:
-    """In batches within the budget, padding and all; the share of padding is that in them."""
+    """Batches are within the budget including padding, and report their share of padding."""
     config = BatchConfig(max_tokens=300, subword_sampling=sampling)
     splits = (Doubling(), Doubling())
     batches = Stream(PairBatches([make_dataset(500)], config, splits=splits), seed=1)
@@ -80,7 +80,7 @@ def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset, sampling: flo
 
 
 def test_epochs_differ_in_batches_and_in_their_order(make_dataset: MakeDataset) -> None:
-    """From one epoch to the next other pairs share a batch, and long and short come mixed."""
+    """Pairs are grouped differently in each epoch, and lengths are in random order."""
     batches = Stream(PairBatches([make_dataset(2000)], BatchConfig(max_tokens=1000)), seed=3)
     first, second = epoch_of(batches), epoch_of(batches)
     groups = [{tuple(sorted(b.indices.tolist())) for b in epoch} for epoch in (first, second)]
@@ -94,7 +94,7 @@ def test_epochs_differ_in_batches_and_in_their_order(make_dataset: MakeDataset) 
 def test_resuming_goes_on_with_the_same_batches(
     make_dataset: MakeDataset, sampling: float, after: int
 ) -> None:
-    """A saved stream continues exactly; with another corpus, weight or setting it is refused."""
+    """A saved stream continues exactly; another corpus, weight or setting is refused."""
     config = BatchConfig(max_tokens=300, subword_sampling=sampling)
     splits = (Doubling(), Doubling())
     dataset = make_dataset(200, weight=1.5)
@@ -108,7 +108,7 @@ def test_resuming_goes_on_with_the_same_batches(
 
 
 def test_a_weight_is_the_number_of_passes(make_dataset: MakeDataset) -> None:
-    """Weight 2 gives every pair twice; 0.25 a quarter of the pairs once, others each epoch."""
+    """Weight 2 gives every pair twice; 0.25 gives a quarter of the pairs, others each epoch."""
     datasets = [make_dataset(100, "a", 2.0), make_dataset(400, "b", 0.25)]
     batches = Stream(PairBatches(datasets, BatchConfig(max_tokens=500)), seed=1)
     quarters = []
@@ -123,7 +123,7 @@ def test_a_weight_is_the_number_of_passes(make_dataset: MakeDataset) -> None:
 
 
 def test_a_small_weight_is_met_on_average(make_dataset: MakeDataset) -> None:
-    """One pair with weight 0.5 comes in about half of the epochs, and empty epochs are passed."""
+    """A pair with weight 0.5 comes in about half of the epochs, and empty epochs are skipped."""
     batches = Stream(PairBatches([make_dataset(1, weight=0.5)], BatchConfig()), seed=1)
     for _ in range(100):
         next(batches)
@@ -131,7 +131,7 @@ def test_a_small_weight_is_met_on_average(make_dataset: MakeDataset) -> None:
 
 
 def test_long_and_empty_pairs_are_left_out_of_training(make_dataset: MakeDataset) -> None:
-    """What the report says is used is what an epoch holds."""
+    """An epoch has exactly the pairs that the report says are used."""
     dataset = make_dataset(300)
     batches = Stream(PairBatches([dataset], BatchConfig(max_tokens=300, max_length=12)), seed=1)
     counts = pairs_of(epoch_of(batches))
@@ -143,13 +143,13 @@ def test_long_and_empty_pairs_are_left_out_of_training(make_dataset: MakeDataset
 
 
 def test_nothing_left_to_train_on_is_refused() -> None:
-    """When the limit leaves no pair, corpus and limit are named."""
+    """If the limit leaves no pair, the error names the corpus and the limit."""
     with pytest.raises(InputError, match=r"made .*max_length = 1 "):
         Stream(PairBatches([small_dataset()], BatchConfig(max_length=1)), seed=0)
 
 
 def test_sampling_lengthens_and_changes_each_epoch(make_dataset: MakeDataset) -> None:
-    """Sampled epochs have more tokens than the corpus, and differ from each other."""
+    """Sampled epochs have more tokens than the corpus, and each differs."""
     dataset = make_dataset(200)
     config = BatchConfig(max_tokens=300, subword_sampling=0.3)
     batches = Stream(PairBatches([dataset], config, splits=(Doubling(), Doubling())), seed=1)
@@ -159,7 +159,7 @@ def test_sampling_lengthens_and_changes_each_epoch(make_dataset: MakeDataset) ->
 
 
 def test_evaluation_holds_all_pairs_in_fixed_batches(make_dataset: MakeDataset) -> None:
-    """Every pair once, also empty and long ones, in the same batches each time."""
+    """Every pair comes once, even empty and long ones, in the same batches each time."""
     dataset = make_dataset(300)
     first, second = (
         list(PairBatches([dataset], BatchConfig(max_tokens=200)).fixed()) for _ in range(2)
@@ -172,7 +172,7 @@ def test_evaluation_holds_all_pairs_in_fixed_batches(make_dataset: MakeDataset) 
 
 
 def test_an_epoch_is_planned_at_once() -> None:
-    """NumPy plans a corpus: fewer lines of Python are run than it has pairs."""
+    """The plan is vectorized: fewer lines of Python run than there are pairs."""
     rng, counter = np.random.default_rng(0), Trace(trace=0)
     src, tgt = rng.integers(5, 40, (2, 29_000))
     plan = counter.runfunc(plan_batches, src, tgt, 4096, rng)
@@ -181,7 +181,7 @@ def test_an_epoch_is_planned_at_once() -> None:
 
 
 def test_hiding_tokens_changes_no_batch(make_dataset: MakeDataset) -> None:
-    """So a run that was begun before there was the setting is resumed."""
+    """So runs that started before the setting existed can be resumed."""
     datasets = [make_dataset(9)]
     hidden, plain = (
         PairBatches(datasets, config)
@@ -192,6 +192,6 @@ def test_hiding_tokens_changes_no_batch(make_dataset: MakeDataset) -> None:
 
 
 def test_sampling_without_splits_is_a_bug(make_dataset: MakeDataset) -> None:
-    """Sampling that was asked for is never silently left out."""
+    """Requested sampling is never silently left out."""
     with pytest.raises(ValueError, match="splits"):
         Stream(PairBatches([make_dataset(9)], BatchConfig(subword_sampling=0.1)), seed=0)

@@ -1,4 +1,4 @@
-"""Sampled translations, and translations whose beginning is given."""
+"""Sampled translations, and translations with a given beginning."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ BEGINNING = "the dog"
 
 
 def test_samples_come_best_first_and_one_is_the_first(translator: Translator) -> None:
-    """As many as asked for, the first draw among them."""
+    """There are as many as requested, and the first draw is among them."""
     options = replace(translator.options, beam_size=1, temperature=1.5, retry=False)
     one = translator.translate("the cat sees", options=options)
     best = translator.translate("the cat sees", options=replace(options, n_best=6))
@@ -28,7 +28,7 @@ def test_samples_come_best_first_and_one_is_the_first(translator: Translator) ->
 def test_a_translation_begins_as_it_is_told(
     translator: Translator, beam_size: int, groups: int
 ) -> None:
-    """The prefix's pieces stand first with probability 1; an empty prefix forces nothing."""
+    """The prefix's pieces come first with probability 1; an empty prefix has no effect."""
     lines = random_lines(6)
     prefixes = [BEGINNING if n % 2 else "" for n in range(6)]
     options = Decoding(beam_size=beam_size, beam_groups=groups)
@@ -45,7 +45,7 @@ def test_a_translation_begins_as_it_is_told(
 
 
 def test_what_was_found_is_found_again_from_its_beginning(translator: Translator) -> None:
-    """Greedy search with the beginning of its own result goes on to the same end."""
+    """Greedy search with a prefix of its own result gives the same result."""
     options = replace(translator.options, beam_size=1, retry=False)
     source = Source(translator.src_tokenizer.encode("the cat sees a dog"))
     ids = translator._ids
@@ -61,7 +61,7 @@ def test_what_was_found_is_found_again_from_its_beginning(translator: Translator
 
 
 def test_a_prefix_is_its_first_sentence_s() -> None:
-    """Where a line is split, the others are translated freely."""
+    """If a line is split, the other sentences are translated freely."""
     translator = make_translator(replace(DECODING, split_sentences=True))
     line = "The cat sees. A dog runs!"
     found, free = translator.translate(line, prefix=BEGINNING), translator.translate(line)
@@ -71,7 +71,7 @@ def test_a_prefix_is_its_first_sentence_s() -> None:
 
 
 def test_a_prefix_longer_than_the_limit_is_kept(translator: Translator) -> None:
-    """The translation is as long as its beginning demands."""
+    """The translation is as long as its prefix requires."""
     options = replace(
         translator.options, max_length_factor=0.0, max_length_constant=1, beam_size=1, retry=False
     )
@@ -82,7 +82,7 @@ def test_a_prefix_longer_than_the_limit_is_kept(translator: Translator) -> None:
 
 @pytest.mark.parametrize(("count", "word"), [(1, "fewer"), (3, "more")])
 def test_there_is_a_prefix_for_each_line(translator: Translator, count: int, word: str) -> None:
-    """Otherwise one sentence says so, at once or at the end of a stream."""
+    """A missing one is reported in one sentence, at once or at the end of a stream."""
     prefixes, message = [""] * count, f"There are {word} prefixes than lines"
     with pytest.raises(InputError, match=message):
         translator.translate(["the", "a"], prefix=prefixes)

@@ -1,4 +1,4 @@
-"""Several models that decode by the mean of their probabilities."""
+"""Ensembles that decode by the mean of the models' probabilities."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ TOKENIZER = make_tokenizer()
 
 
 def test_the_mean_is_that_of_the_probabilities() -> None:
-    """Against NumPy in float64, with tokens that one or all models exclude."""
+    """It equals NumPy's in float64, with tokens that some or all models exclude."""
     logits = [torch.randn(3, 50).mul(5) for _ in range(3)]
     logits[0][:, 7] = -torch.inf
     for each in logits:
@@ -33,7 +33,7 @@ def test_the_mean_is_that_of_the_probabilities() -> None:
 
 
 def test_a_model_with_itself_is_the_model() -> None:
-    """The same tokens for a beam, whose rows every model reorders, with scores alike."""
+    """A beam, whose rows every model reorders, finds the same tokens with equal scores."""
     one, lines = make_translator(), random_lines(10)
     both = one.ensemble(one, one)
     expected, found = (each.translate(lines, beam_size=4) for each in (one, both))
@@ -43,7 +43,7 @@ def test_a_model_with_itself_is_the_model() -> None:
 
 @torch.no_grad()
 def test_greedy_takes_the_greatest_mean() -> None:
-    """Token for token what whole passes of both models say, in float64; and it is not one's own."""
+    """The tokens equal those of full passes of both models in float64, and not those of one."""
     models = [make_model(make_config(TOKENIZER), seed).double().eval() for seed in (1, 2)]
     one = make_translator(seed=1)
     both = one.ensemble(make_translator(seed=2))
@@ -64,7 +64,7 @@ def test_greedy_takes_the_greatest_mean() -> None:
 
 
 def test_given_translations_are_scored_by_the_mean() -> None:
-    """Twice the same model is that model; another one changes the scores."""
+    """A model with itself gives its own scores; another one changes them."""
     pairs = list(zip(random_lines(6), random_lines(6, seed=1), strict=True))
     one = make_translator(seed=1)
     expected, twice, both = (
@@ -76,7 +76,7 @@ def test_given_translations_are_scored_by_the_mean() -> None:
 
 
 def test_other_vocabularies_are_refused() -> None:
-    """They would add up probabilities of different tokens."""
+    """Their probabilities would belong to different tokens."""
     small = make_tokenizer(300)
     other = Translator(make_model(make_config(small)), small, small)
     with pytest.raises(InputError, match="Model 3 of the ensemble has another vocabulary"):

@@ -1,4 +1,4 @@
-"""Copied text beside words of another script."""
+"""Copied text next to words of another script."""
 
 import pytest
 
@@ -30,7 +30,7 @@ from dragoman.text.glossary import Glossary
 def test_what_is_copied_has_the_spaces_of_the_script_beside_it(
     copied: str, text: str, expected: str
 ) -> None:
-    """Whether it was kept, forced, or is a term; what is right stays."""
+    """This holds for kept text, forced text and terms; correct spacing is unchanged."""
     line = Line(copied, [], kept=[(0, len(copied))])
     given = Translation(text=text)
     assert fitted(given, line, []).text == expected
@@ -41,7 +41,7 @@ def test_what_is_copied_has_the_spaces_of_the_script_beside_it(
 
 
 def test_places_move_with_the_text() -> None:
-    """Those of sentences, of what was copied, and of alignments."""
+    """The places of sentences, copied text and alignments move too."""
     line = Line("北京的１", [], kept=[(0, 2)])
     text = "in北京a １"
     given = Translation(text=text, sentences=((0, 4, 0, 7),), copied=((0, 2, 2, 4), (3, 4, 6, 7)))
@@ -62,6 +62,6 @@ def test_places_move_with_the_text() -> None:
     ],
 )
 def test_wide_digits_and_spaces_are_of_wide_scripts(source: str, text: str, expected: str) -> None:
-    """Elsewhere those of the source become usual ones, but for what is kept."""
+    """In other scripts, wide characters of the source become ordinary ones, except kept text."""
     kept = [(0, 3)] if source[0] == "〈" else []
     assert fitted(Translation(text=text), Line(source, [], kept=kept), []).text == expected

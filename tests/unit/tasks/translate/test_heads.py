@@ -1,4 +1,4 @@
-"""The head that aligns words: chosen, noted in the folder, and used."""
+"""The alignment head: chosen, stored in the folder, and used."""
 
 import json
 from dataclasses import replace
@@ -32,14 +32,14 @@ CONFIG = replace(make_config(TOKENIZER), num_decoder_layers=2)
 
 
 def batches(links: Ragged | None = None) -> list[PairBatch]:
-    """Some pairs."""
+    """Return batches of some pairs."""
     sides = (TOKENIZER.encode_batch(random_lines(20, seed)) for seed in (1, 2))
     pairs = pairs_of(*sides, links=links)
     return [*PairBatches([pairs], BatchConfig(max_tokens=300)).fixed()]
 
 
 def attended_to(model: EncoderDecoder, layer: int, head: int, later: int = 0) -> list[PairBatch]:
-    """The same with links to what a head attends to most, at the step after for `later`."""
+    """Return them with links to each head's maximum, at the next step if `later` is 1."""
     found = []
     attention = model.decoder.each_layer()[layer].cross_attn
     assert attention is not None
@@ -56,7 +56,7 @@ def attended_to(model: EncoderDecoder, layer: int, head: int, later: int = 0) ->
 
 @pytest.mark.parametrize("head", [(0, 0), (0, 3), (1, 2), (0, 2, 1), (1, 1, 1)])
 def test_the_head_is_chosen_that_attends_to_what_is_linked(head: tuple[int, ...]) -> None:
-    """Of all layers, when a token is written or read; the model and its mode stay as they are."""
+    """All layers are searched, at writing and reading steps; the model is unchanged."""
     model = make_model(CONFIG).eval()
     before = [each.cross_attn.pattern for each in model.decoder.each_layer() if each.cross_attn]
     with torch.inference_mode():
@@ -65,7 +65,7 @@ def test_the_head_is_chosen_that_attends_to_what_is_linked(head: tuple[int, ...]
 
 
 def test_nothing_is_chosen_where_nothing_is_linked() -> None:
-    """Then the mean over the heads of the last layer aligns."""
+    """Without a choice, the mean over the heads of the last layer aligns."""
     model = make_model(CONFIG).eval()
     assert choose_head(model, batches()) is None
     none = [replace(b, links_BT=torch.full_like(b.tgt_in_BT, -1)) for b in batches()]
@@ -73,7 +73,7 @@ def test_nothing_is_chosen_where_nothing_is_linked() -> None:
 
 
 def test_links_stand_beside_the_tokens_of_a_batch() -> None:
-    """Whatever its order; the end and padding have none."""
+    """Links match the tokens in any order of the batch; eos and padding have none."""
     tgt = Ragged.of(TOKENIZER.encode_batch(random_lines(20, 2)))
     places = Ragged(tgt.ids % 7, tgt.offsets)
     for batch in batches(places):
@@ -84,7 +84,7 @@ def test_links_stand_beside_the_tokens_of_a_batch() -> None:
 
 
 def test_a_folder_says_which_head_aligns(tmp_path: Path) -> None:
-    """A translator of it uses that; nothing else changes, and it can be taken back."""
+    """A translator of the folder uses the head and is otherwise unchanged; it can be removed."""
     folder = save_translator(tmp_path / "model", CONFIG)
     before = (folder / "config.json").read_text()
     assert "alignment" not in before
@@ -103,7 +103,7 @@ def test_a_folder_says_which_head_aligns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("head", [[2, 0], [0, 4], [-1, 0], [0, 0, 2], [0]])
 def test_a_head_that_does_not_exist_is_refused(tmp_path: Path, head: list[int]) -> None:
-    """With the sizes of the decoder."""
+    """The error has the sizes of the decoder."""
     folder = save_translator(tmp_path / "model", CONFIG)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "alignment": head}))
@@ -114,7 +114,7 @@ def test_a_head_that_does_not_exist_is_refused(tmp_path: Path, head: list[int]) 
 def test_inspect_chooses_by_pairs_of_texts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It says what it noted; a model that translates as before."""
+    """It prints the chosen head; translations are unchanged."""
     folder = save_translator(tmp_path / "model")
     for name, seed in (("a.en", 1), ("a.zh", 2)):
         (tmp_path / name).write_text("\n".join(random_lines(30, seed)) + "\n", encoding="utf-8")

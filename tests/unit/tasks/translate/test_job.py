@@ -1,4 +1,4 @@
-"""The job of translating: what its validation finds, and what its recipe refuses."""
+"""The translation job: the results of validation, and what its recipe refuses."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -38,24 +38,24 @@ from dragoman.train.runfolder import RunFolder
 
 
 class Deaf(EncoderDecoder):
-    """A model whose hidden states depend on the target alone, and that gives no logits at once."""
+    """A model whose hidden states ignore the source, and that refuses to compute all logits."""
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """Fail: the loss is computed a chunk at a time."""
         raise AssertionError(f"all logits of {tuple(src_BS.shape)} and {tuple(tgt_BT.shape)}")
 
     def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
-        """The hidden states that every source gets."""
+        """Return the hidden states of an empty source."""
         return super().hidden(torch.full_like(src_BS[:, :1], EOS), tgt_BT)
 
 
 def unjudged() -> Validation:
-    """No translations."""
+    """Return a validation without translations."""
     return Validation(loss=0.0, scores={})
 
 
 def stories(folder: Path, *settings: str) -> TranslateRecipe:
-    """A small recipe of texts that are made."""
+    """Return a small recipe with generated texts."""
     small = (
         *("data.made.train=60", "data.made.valid=5", f"data.cache={folder}"),
         *("tokenizer.vocab_size=300", "model.d_model=32", "model.num_heads=2", "train.device=cpu"),
@@ -67,7 +67,7 @@ def stories(folder: Path, *settings: str) -> TranslateRecipe:
 
 @pytest.mark.parametrize("split", ["true", "false"])
 def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path: Path) -> None:
-    """Whole or in sentences, as the recipe or its texts decided."""
+    """They are split into sentences or not, as the recipe or its texts decide."""
     recipe = stories(tmp_path, f"decoding.split_sentences={split}")
     with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(recipe, folder, lambda _: None)
@@ -81,7 +81,7 @@ def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path:
 
 
 def test_nothing_is_translated_for_the_loss_alone(tmp_path: Path) -> None:
-    """If no translations are wanted; the card tells of none."""
+    """If no translations are requested, the card mentions none."""
     recipe = stories(tmp_path, "train.metric=loss", "train.validate_limit=0")
     with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(recipe, folder, lambda _: None)
@@ -92,7 +92,7 @@ def test_nothing_is_translated_for_the_loss_alone(tmp_path: Path) -> None:
 
 
 def test_r_drop_is_in_the_loss_of_a_step_alone(tmp_path: Path) -> None:
-    """Two passes of different dropout are apart; the loss of a validation has nothing of it."""
+    """Two passes with different dropout diverge; the validation loss has no such term."""
     losses = {}
     for weight in ("0", "1e-9", "9"):
         recipe = stories(tmp_path, "model.dropout=0.5", f"train.r_drop={weight}")
@@ -107,9 +107,9 @@ def test_r_drop_is_in_the_loss_of_a_step_alone(tmp_path: Path) -> None:
 
 
 def test_the_model_goes_on_learning() -> None:
-    """Validation scores in evaluation mode and leaves training mode, with no random number drawn.
+    """Validation runs in evaluation mode, restores training mode, and draws no random numbers.
 
-    Sentences longer than any in training must not leave tensors behind that cannot be learnt with.
+    Sentences longer than any in training must not leave inference tensors behind.
     """
     model = make_model(replace(TINY, dropout=0.5), dtype=torch.float32)
     stepper, modes = make_stepper(model), list[bool]()
@@ -128,14 +128,14 @@ def test_the_model_goes_on_learning() -> None:
 
 
 def test_a_deaf_model_is_collapsed() -> None:
-    """A model that ignores its source gains nothing from the right one, and is reported."""
+    """A model that ignores its source has no gain from the right one, and is reported."""
     validation = validate(Deaf(TINY).double(), [make_batch(random_pairs(9))], unjudged)
     assert validation.diagnostics["source_gain"] == pytest.approx(0.0, abs=1e-12)
     assert validation.warnings == (COLLAPSED,)
 
 
 def test_a_model_that_copies_is_not_collapsed() -> None:
-    """A model that has begun to use its source is not reported."""
+    """A model that starts to use its source is not reported."""
     model = make_model(dtype=torch.float32)
     stepper = make_stepper(model)
     pairs = [([token], [token]) for token in range(4, VOCAB)]
@@ -147,14 +147,14 @@ def test_a_model_that_copies_is_not_collapsed() -> None:
 
 
 def test_one_pair_has_no_other_source() -> None:
-    """With a single validation pair nothing is said about the source."""
+    """With a single validation pair there is no warning about the source."""
     validation = validate(make_model(), [make_batch(random_pairs(1))], unjudged)
     assert not validation.diagnostics
     assert not validation.warnings
 
 
 def test_a_model_of_frequencies_is_reported() -> None:
-    """Where the loss is no less than the entropy of single tokens, and they are enough to tell."""
+    """It is reported if the loss is at least the unigram entropy, given enough tokens."""
     batch = make_batch(random_pairs(300))
     assert batch.num_targets > 1000
     assert FREQUENT in validate(make_model(), [batch], unjudged).warnings
@@ -176,14 +176,14 @@ SOURCES = [f"{word} dog" for word in "abcdefghijklmnopqrstuvwxyz"]
 
 
 def told(texts: list[str], *, flag: str = "", sources: list[str] = SOURCES) -> list[str]:
-    """What is said of these translations of the sources."""
+    """Return the warnings about these translations of the sources."""
     found = [Translation(text=text, flags=(flag,) if flag else ()) for text in texts]
     references = [f"{source}!" for source in sources]
     return [*faults(sources, found, references)]
 
 
 def test_outputs_that_are_alike_loop_or_copy_are_reported() -> None:
-    """Where most of them are; a few lines do not tell, and right ones that are alike may be."""
+    """Most outputs must be affected; few lines are not enough, and correct ones may be equal."""
     right = [f"{source}!" for source in SOURCES]
     assert told(right) == []
     assert told([*right[:11], *["one dog"] * 15]) == [ALIKE]

@@ -1,4 +1,4 @@
-"""One model of several languages: what a recipe may say, what is learned, and what is asked for."""
+"""Multilingual models: recipes, training, and the choice of languages."""
 
 import json
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ validate_limit = 10
 
 
 def recipe_of(folder: Path, languages: Sequence[str], directions: str = "[]") -> Path:
-    """A recipe for digits and, line by line, the next digit (up), or the one before (down)."""
+    """Write a recipe for digits and, line by line, the next (up) or previous (down) digit."""
     for name, step in (("n", 0), ("up", 1), ("down", -1), ("far", 2)):
         digits = "".join(f"{(int(digit) + step) % 10}\n" for digit in DIGITS * 20)
         (folder / name).write_text(digits)
@@ -84,7 +84,7 @@ def recipe_of(folder: Path, languages: Sequence[str], directions: str = "[]") ->
 
 
 def train(recipe: Path, out: Path, steps: int, *more: str) -> list[str]:
-    """Train in a folder; return what was said."""
+    """Train in a folder and return the messages."""
     said = StringIO()
     settings = [f"out={out}", f"train.max_steps={steps}", *more]
     train_model(str(recipe), settings, console=Console(file=said, width=200))
@@ -93,7 +93,7 @@ def train(recipe: Path, out: Path, steps: int, *more: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A model that has learned two directions, and what was said meanwhile."""
+    """A model that was trained in two directions, and the messages."""
     folder = tmp_path_factory.mktemp("many")
     recipe = recipe_of(folder, ("up", "down"), '["n-up", "n-down"]')
     return folder / "run", train(recipe, folder / "run", 60)
@@ -101,14 +101,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 @pytest.fixture
 def translator(trained: tuple[Path, list[str]]) -> Translator:
-    """What the folder holds."""
+    """The translator of the folder."""
     found = dragoman.load(trained[0], device="cpu")
     assert isinstance(found, Translator)
     return found
 
 
 def assert_learnt(translator: Translator, language: str, step: int) -> list[str]:
-    """To count by `step` is what it does into a language; gives what is right for each digit."""
+    """Check that a translation into the language adds `step`, and return the right answers."""
     found = translator.between("n", language).translate(list(DIGITS))
     right = [str((int(digit) + step) % 10) for digit in DIGITS]
     assert sum(one.text == wanted for one, wanted in zip(found, right, strict=True)) >= 9
@@ -118,7 +118,7 @@ def assert_learnt(translator: Translator, language: str, step: int) -> list[str]
 def test_one_model_learns_two_directions(
     trained: tuple[Path, list[str]], translator: Translator
 ) -> None:
-    """The same source has the translation that is asked for; each direction is scored."""
+    """The same source gets the requested translation; each direction is scored."""
     for language, step in (("up", 1), ("down", -1)):
         pairs = [*zip(DIGITS, assert_learnt(translator, language, step), strict=True)]
         own, other = (
@@ -135,7 +135,7 @@ def test_one_model_learns_two_directions(
 
 
 def test_one_direction_more_is_no_default(trained: tuple[Path, list[str]], tmp_path: Path) -> None:
-    """A run that goes on in one direction leaves the others there: none is chosen silently."""
+    """A run that continues in one direction keeps the others, and has no default."""
     recipe_of(tmp_path, ())
     start, out = trained[0], tmp_path / "more"
     recipe = TranslateRecipe(
@@ -158,7 +158,7 @@ def test_one_direction_more_is_no_default(trained: tuple[Path, list[str]], tmp_p
 
 
 def test_what_is_asked_for_must_be_known(translator: Translator) -> None:
-    """No target language, an unknown one, one that is never written: what there is, is named."""
+    """A missing, unknown or source-only language is an error that lists the valid ones."""
     with pytest.raises(InputError, match=r"3 languages; say which by --tgt-lang .*: down, n, up"):
         translator.translate("1")
     with pytest.raises(InputError, match=r"no target language upp: it has down, up.*mean up\?"):
@@ -173,8 +173,9 @@ def test_what_is_asked_for_must_be_known(translator: Translator) -> None:
 
 
 def test_who_else_asks_a_folder_for_its_languages(trained: tuple[Path, list[str]]) -> None:
-    """The server names what the model reads and writes; an inspection has the tag in its source;
-    only a library that takes tokens takes it over.
+    """The server lists the languages, and an inspection has the tag in its source.
+
+    The model can be converted only for a library that takes tokens.
     """
     served = Served("digits", trained[0])
     served.open("fp32", "cpu")
@@ -200,8 +201,9 @@ def test_who_else_asks_a_folder_for_its_languages(trained: tuple[Path, list[str]
 
 
 def test_a_language_is_added(trained: tuple[Path, list[str]], tmp_path: Path) -> None:
-    """The tokenizer gets its tag and no more; what it knew is kept, and its rows are where they
-    were: the first validation, of a direction that it knows, is that of the start.
+    """The tokenizer gets only its tag, and the known languages keep their rows.
+
+    The first validation in a known direction therefore equals that of the start.
     """
     start, out = trained[0], tmp_path / "more"
     recipe = recipe_of(tmp_path, ("up", "far"), '["n-up", "n-far"]')
@@ -225,7 +227,7 @@ def test_a_language_is_added(trained: tuple[Path, list[str]], tmp_path: Path) ->
 def test_a_start_of_several_languages_is_told_which(
     trained: tuple[Path, list[str]], tmp_path: Path
 ) -> None:
-    """One corpus goes on in one direction, which the recipe or the corpus names."""
+    """One corpus continues in one direction, which the recipe or the corpus names."""
     recipe_of(tmp_path, ())
     start = open_folder(trained[0])
     run = RunFolder(tmp_path / "a", start)
@@ -244,7 +246,7 @@ def test_a_start_of_several_languages_is_told_which(
 def test_a_doubt_names_the_language_that_was_asked_for(
     trained: tuple[Path, list[str]], tmp_path: Path
 ) -> None:
-    """Of several languages the folder names none."""
+    """A multilingual folder names none itself."""
     recipe_of(tmp_path, ())
     (tmp_path / "other").write_text("x\n" * 200)
     test = EvaluationData(src=tmp_path / "n", ref=(tmp_path / "other",), tgt_lang="up")
@@ -252,7 +254,7 @@ def test_a_doubt_names_the_language_that_was_asked_for(
 
 
 def test_both_ways_of_each_corpus_by_default(tmp_path: Path) -> None:
-    """With a tag for the source too, if that is wanted; held out is what no direction learns."""
+    """The source may have a tag too; held-out texts are in no direction's training data."""
     corpora = tuple(
         CorpusConfig(src=str(tmp_path / "n"), tgt=str(tmp_path / name), src_lang="n", tgt_lang=name)
         for name in ("up", "far")
@@ -285,7 +287,7 @@ def test_both_ways_of_each_corpus_by_default(tmp_path: Path) -> None:
 
 
 def test_tags_need_places(tmp_path: Path) -> None:
-    """Of learned positions there is one for each tag beside those for the tokens and the end."""
+    """Learned positions need one for each tag, next to the tokens and the end."""
     recipe = recipe_of(tmp_path, ("up", "far"))
     places = "model.positions={kind = 'learned', max_length = 9}"
     with pytest.raises(InputError, match=r"max_length = 8 beside the ids .* up to 10 tokens"):
@@ -317,14 +319,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_recipes_of_several_languages(name: str) -> None:
-    """A sentence that says what there is."""
+    """The error says what is available."""
     given, told = WRONG[name]
     with pytest.raises(InputError, match=told):
         TranslateRecipe(data=DataConfig(**{"corpora": (CORPUS, OTHER), **given}))
 
 
 def test_two_vocabularies_contradict_several_languages() -> None:
-    """They share one."""
+    """All languages share one vocabulary."""
     with pytest.raises(InputError, match=r"joint = false contradicts several languages"):
         TranslateRecipe(
             data=DataConfig(corpora=(CORPUS, OTHER)),
@@ -334,7 +336,7 @@ def test_two_vocabularies_contradict_several_languages() -> None:
 
 
 def test_a_validation_corpus_that_is_too_much(tmp_path: Path) -> None:
-    """Of languages that training does not have, or a second one of a pair."""
+    """Unknown languages, or a second corpus for the same pair, are refused."""
     recipe = load_recipe(str(recipe_of(tmp_path, ("up", "down"))), [f"out={tmp_path / 'run'}"])
     assert isinstance(recipe, TranslateRecipe)
     corpus, *_ = recipe.data.valid
@@ -349,7 +351,7 @@ def test_a_validation_corpus_that_is_too_much(tmp_path: Path) -> None:
 
 
 def test_codes_may_be_written_in_any_form(tmp_path: Path) -> None:
-    """As by a server; plain zh is not taken for traditional Chinese, though it reads that."""
+    """Codes are accepted as in a server; plain zh is not used for traditional Chinese."""
     several = Translator.load(save_several(tmp_path / "model", "en", "zh"))
     for asked, meant in (("eng_Latn", "zh-CN"), ("en", "zh")), (("zt", "EN"), ("zh", "en")):
         assert several.between(*asked).specials == several.between(*meant).specials
@@ -358,7 +360,7 @@ def test_codes_may_be_written_in_any_form(tmp_path: Path) -> None:
 
 
 def test_a_model_of_one_pair_takes_its_own_languages(tmp_path: Path) -> None:
-    """In any form of their codes; others are refused."""
+    """Any form of their codes is accepted; other languages are refused."""
     one_pair = Translator.load(save_translator(tmp_path / "model"))
     for asked in (("en", "zh"), ("eng_Latn", None), (None, "zh-CN")):
         assert one_pair.between(*asked) is one_pair

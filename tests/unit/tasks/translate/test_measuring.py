@@ -1,4 +1,4 @@
-"""Translations are compared as they should be, and what is doubtful of a test set is said."""
+"""Comparison of translations with references, and warnings about test sets."""
 
 import json
 import os
@@ -22,7 +22,7 @@ CHINESE = ["我喜欢学习人工智能。", "他在公园里看书。", "OK", "
 
 
 def write(path: Path, lines: list[str]) -> Path:
-    """A file of lines."""
+    """Write a file of lines."""
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
@@ -30,7 +30,7 @@ def write(path: Path, lines: list[str]) -> Path:
 def measured(
     folder: Path, references: list[str], tokenize: str | None = None, tgt_lang: str | None = None
 ) -> Report:
-    """The report of a file that misses the last reference."""
+    """Return the report of a file whose last line is wrong."""
     ref, hyp = write(folder / "ref", references), write(folder / "hyp", [*references[:-1], "x"])
     test = EvaluationData(ref=(ref,), tokenize=tokenize, tgt_lang=tgt_lang)
     return evaluate_translator(hyp, test)
@@ -47,7 +47,7 @@ def measured(
 def test_a_script_without_spaces_chooses_the_tokenizer(
     tmp_path: Path, references: list[str], language: str
 ) -> None:
-    """Where no language is named; and that is said."""
+    """If no language is named, the script decides, and a message says so."""
     report = measured(tmp_path, references)
     alone = evaluate([*references[:-1], "x"], references, tgt_lang=language)
     assert report.figures["bleu_signature"] == alone.bleu_signature
@@ -56,7 +56,7 @@ def test_a_script_without_spaces_chooses_the_tokenizer(
 
 @pytest.mark.parametrize("others", [0, 3])
 def test_another_form_of_unicode_is_told(tmp_path: Path, others: int) -> None:
-    """Of the translations or of the references; both in one form, whichever it is, are well."""
+    """Either side may differ; two sides in the same form, whichever it is, are fine."""
     one, other = ([normalize(form, "ọkọ̀ mẹ́ta")] * 5 + ["x"] * others for form in ("NFC", "NFD"))
     for hyp, ref, count in ((one, other, 1), (other, one, 1), (other, other, 0), (one, one, 0)):
         test = EvaluationData(ref=(write(tmp_path / "ref", ref),))
@@ -73,7 +73,7 @@ def test_another_form_of_unicode_is_told(tmp_path: Path, others: int) -> None:
     ],
 )
 def test_empty_lines_are_told(tmp_path: Path, hyp: list[str], ref: list[str], told: str) -> None:
-    """Of translations, as a broken run leaves, and of references; not where both are empty."""
+    """Empty translations, as after a crash, and references are reported unless both are."""
     test = EvaluationData(ref=(write(tmp_path / "ref", ref),))
     report = evaluate_translator(write(tmp_path / "hyp", hyp), test)
     found = [each for each in report.warnings if "nothing for" in each or "empty" in each]
@@ -82,7 +82,7 @@ def test_empty_lines_are_told(tmp_path: Path, hyp: list[str], ref: list[str], to
 
 
 def test_what_is_told_is_taken(tmp_path: Path) -> None:
-    """A tokenizer or a language that is named, and words with spaces, need no guess."""
+    """An explicit tokenizer, an explicit language or words with spaces need no guess."""
     for report in (
         measured(tmp_path, CHINESE, tokenize="13a"),
         measured(tmp_path, CHINESE, tgt_lang="de"),
@@ -93,7 +93,7 @@ def test_what_is_told_is_taken(tmp_path: Path) -> None:
 
 
 def test_translations_may_come_from_a_pipe(tmp_path: Path) -> None:
-    """As the shell makes of `--against <(...)`."""
+    """Translations may come from a pipe such as `--against <(...)`."""
     ref = write(tmp_path / "ref", ["a dog"])
     read, end = os.pipe()
     os.write(end, b"a dog\n")
@@ -105,7 +105,7 @@ def test_translations_may_come_from_a_pipe(tmp_path: Path) -> None:
 
 
 def test_translations_that_are_like_their_sources_are_told(tmp_path: Path) -> None:
-    """As where the sides are swapped; not in one language, where a model may change little."""
+    """For example with swapped sides; in one language, a model may change little."""
     write(tmp_path / "de", ["der Hund schläft", "ein Haus"])
     write(tmp_path / "en", ["the dog sleeps", "a house"])
     hyp = write(tmp_path / "hyp", ["ein Hund schlief", "ein Haus"])
@@ -122,7 +122,7 @@ def test_translations_that_are_like_their_sources_are_told(tmp_path: Path) -> No
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    """Alone; a file of translations needs no sources."""
+    """Each missing option is named; a file of translations needs no sources."""
     file = write(tmp_path / "a", ["a"])
     with pytest.raises(InputError, match=r"give --ref\."):
         evaluate_translator(file, EvaluationData(src=file))
@@ -136,7 +136,7 @@ LINES = [f"the dog {verb} the big house behind the tree" for verb in ("sees", "r
 
 
 def write_recipe(model: Path, src: Path, tgt: Path) -> None:
-    """Let a model have been trained on two files."""
+    """Make a folder look as if its model was trained on two files."""
     recipe = replace(TranslateRecipe(), data=DataConfig(src=str(src), tgt=str(tgt)))
     (model / "training").mkdir()
     text = json.dumps(to_plain(recipe))
@@ -144,13 +144,13 @@ def write_recipe(model: Path, src: Path, tgt: Path) -> None:
 
 
 def warnings_of(model: Path, src: Path, ref: Path) -> list[str]:
-    """What is said of the files, the poor score of a random model aside."""
+    """Return the warnings about the files, without that about a random model's score."""
     report = evaluate_translator(open_folder(model), EvaluationData(src=src, ref=(ref,)))
     return [warning for warning in report.warnings if warning.startswith(str(ref))]
 
 
 def test_a_test_set_is_checked(tmp_path: Path) -> None:
-    """Pairs that training has seen, and a source that is its own reference, are told."""
+    """Pairs from training, and a source that is its own reference, are reported."""
     model = save_translator(tmp_path / "model")
     src = write(tmp_path / "src", LINES)
     ref = write(tmp_path / "ref", ["我喜欢学习。"] * 4)
@@ -175,7 +175,7 @@ DAMAGE = {
 def test_training_texts_need_not_be_there(
     tmp_path: Path, damage: Callable[[Path, Path], None]
 ) -> None:
-    """Nothing is said, and nothing but a file is read, where a folder does not have its texts."""
+    """Without them, or with something other than files, nothing is read or reported."""
     model = save_translator(tmp_path / "model")
     src, seen = write(tmp_path / "src", LINES), write(tmp_path / "seen", LINES)
     ref = write(tmp_path / "ref", ["我喜欢学习。"] * 4)

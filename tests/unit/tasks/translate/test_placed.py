@@ -1,4 +1,4 @@
-"""Lines with placeholders of the vocabulary, and the way back."""
+"""Lines with placeholders of the vocabulary, and their restoration."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ FIRST, SECOND = PLACEHOLDERS[0], PLACEHOLDERS[1]
 
 @st.composite
 def lines_with_kept(draw: st.DrawFn) -> tuple[str, list[Span]]:
-    """A line, and places of it that are kept; they may have white space at their ends."""
+    """Return a line and kept places, which may begin or end in white space."""
     line = "".join(draw(st.lists(st.sampled_from(PIECES), max_size=14)))
     ends = draw(st.lists(st.integers(0, len(line)), max_size=4, unique=True).map(sorted))
     return line, [(a, b) for a, b in zip(ends[::2], ends[1::2], strict=False) if line[a:b].strip()]
@@ -37,7 +37,7 @@ def lines_with_kept(draw: st.DrawFn) -> tuple[str, list[Span]]:
 
 @given(lines_with_kept())
 def test_what_placeholders_stand_for_comes_back(drawn: tuple[str, list[Span]]) -> None:
-    """A line that is its own translation is itself, links and all; what was copied is told."""
+    """A line as its own translation is restored with its links; copies are reported."""
     line, kept = drawn
     placed = Placed.of(line, kept)
     found = placed.restored(replace(identity(placed.text), tokens=tuple(placed.text)))
@@ -53,7 +53,7 @@ def test_what_placeholders_stand_for_comes_back(drawn: tuple[str, list[Span]]) -
 
 
 def test_what_has_placeholders() -> None:
-    """What is kept and protected but for emoji; what overlaps is one; all of them or none."""
+    """Kept and protected text except emoji; overlaps are merged; all get one, or none."""
     line = "see {name} at www.x.org/{id} 😀 now"
     assert Placed.of(line, [(0, 4)]).text == "\ufdd0 \ufdd1 at \ufdd2 😀 now"
     assert Placed.of("{a}" * 8, []).text == PLACEHOLDERS
@@ -63,7 +63,7 @@ def test_what_has_placeholders() -> None:
 
 
 def test_the_way_back_of_what_a_model_writes() -> None:
-    """What it moves, loses, doubles or invents, in all of the n best; and the flags that differ."""
+    """Moved, lost, duplicated and invented ones are handled in each of the n best, with flags."""
     placed = Placed.of("a {x} b %s", [])
     other = Translation(text=f"{FIRST}{PLACEHOLDERS[4]} c")
     found = Translation(
@@ -86,17 +86,17 @@ def test_the_way_back_of_what_a_model_writes() -> None:
 
 @pytest.fixture(autouse=True)
 def ladder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what random weights write the next try is never worse."""
+    """Treat each retry as no worse than the attempt before it."""
     monkeypatch.setattr(course, "severity", lambda _: 0)
 
 
 TRANSLATOR = make_translator(tokenizer=with_specials(make_tokenizer(), PLACEHOLDERS))
-"""Random weights, and placeholders in the vocabulary."""
+"""Random weights and a vocabulary with placeholders."""
 
 
 @pytest.mark.parametrize("line", ["the {name} sees", "the www.x.org/{id}, (<b>cat</b>) 😀"])
 def test_a_translation_keeps_what_placeholders_stand_for(line: str) -> None:
-    """The model reads them; what it does not write is forced, or put back where it stood."""
+    """The model reads them; those that it does not write are forced or put back."""
     spans = Placed.of(line, []).spans
     found = TRANSLATOR.translate(line)
     for start, end in spans:
@@ -117,7 +117,7 @@ def test_a_translation_keeps_what_placeholders_stand_for(line: str) -> None:
 def test_what_is_lost_or_doubled_is_tried_again(
     attempts: Callable[[Write], None], lost: str, helps: str
 ) -> None:
-    """Forced; without it, which is then put back; and as by a model that has no placeholders."""
+    """Retries force it, then remove and put it back, then translate without placeholders."""
     tried = list[str]()
 
     def write(line: Line, out: Sequence[Span], forced: Sequence[Span]) -> str:
@@ -138,7 +138,7 @@ def test_what_is_lost_or_doubled_is_tried_again(
 
 
 def test_what_is_kept_has_placeholders_too() -> None:
-    """Names, code: they are copied; a glossary has no part in them."""
+    """Names and code are copied; a glossary does not affect them."""
     found = TRANSLATOR.translate("the cat sees big houses", kept=[(4, 7)])
     assert "cat" in found.text
     assert "kept" not in found.flags
@@ -149,7 +149,7 @@ def test_what_is_kept_has_placeholders_too() -> None:
 def test_what_has_nothing_to_translate_is_copied(
     line: str, attempts: Callable[[Write], None]
 ) -> None:
-    """The model reads nothing of it; other words and prefixes are asked for."""
+    """The model is not called; lines with other words or a prefix are translated."""
     tried = list[str]()
 
     def write(line: Line, *_: object) -> str:
@@ -171,7 +171,7 @@ def test_what_has_nothing_to_translate_is_copied(
 
 
 def test_a_prefix_goes_without() -> None:
-    """What a translation begins with is text as it stands; nothing of the model's own is left."""
+    """A prefix is plain text; no placeholder of the model is left."""
     found = TRANSLATOR.translate("the {name} sees", prefix="big {name}")
     assert found.text.startswith("big {name}")
     assert not {*found.alignments[0].src_tokens}.intersection(PLACEHOLDERS)

@@ -1,4 +1,4 @@
-"""What a translation should keep: numbers, URLs, placeholders, tags and emoji."""
+"""What a translation should preserve: numbers, URLs, placeholders, tags and emoji."""
 
 import pytest
 from hypothesis import example, given
@@ -116,19 +116,19 @@ OTHER = [
 
 @pytest.mark.parametrize(("source", "translation"), SAME)
 def test_what_is_kept_has_no_flag(source: str, translation: str) -> None:
-    """However a language writes numbers, and in any order; both ways."""
+    """Numbers may be written as in any language, and in any order, in both directions."""
     assert differences(source, translation) == differences(translation, source) == set()
 
 
 @pytest.mark.parametrize(("source", "translation", "flag"), OTHER)
 def test_what_differs_has_its_flag(source: str, translation: str, flag: str) -> None:
-    """One flag for each kind: the digits of a URL are not numbers too."""
+    """Each kind has one flag: the digits of a URL do not count as numbers too."""
     assert differences(source, translation) == {flag}
 
 
 @given(st.text(max_size=60))
 def test_a_text_keeps_what_it_has(text: str) -> None:
-    """Whatever stands in it, it does not differ from itself, nor beside another."""
+    """No text differs from itself, whatever it contains."""
     assert differences(text, text) == set()
     assert differences(text, "") <= {*PRESERVED}
 
@@ -152,14 +152,14 @@ def test_a_text_keeps_what_it_has(text: str) -> None:
     ],
 )
 def test_what_is_missing_has_its_place(source: str, translation: str, texts: list[str]) -> None:
-    """As often as it is missing, the last ones of those that are equal."""
+    """Each missing occurrence is listed, the last ones among equals."""
     assert [source[a:b] for a, b in sorted(missing(source, translation))] == texts
 
 
 @given(st.text("a1٣ {}%s<b>/.@", max_size=40), st.text("a1٣ {}%s<b>/.@", max_size=40))
 @example("{a}/b %s", "")
 def test_something_is_missing_only_where_texts_differ(source: str, translation: str) -> None:
-    """Places are within the text, and apart from those of other kinds."""
+    """Places are within the text and do not overlap."""
     places = missing(source, translation)
     assert bool(places) <= bool(differences(source, translation))
     assert all(0 <= a < b <= len(source) for a, b in [*places, *protected(source)])
@@ -175,5 +175,5 @@ UNITS = (
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_long_lines_take_linear_time(unit: str) -> None:
-    """A pattern that tries each place anew would not end here."""
+    """Backtracking at each position would not finish."""
     assert differences(unit * 30_000, unit * 30_000) == set()

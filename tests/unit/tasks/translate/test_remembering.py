@@ -1,4 +1,4 @@
-"""A memory in translating: what it has is taken over and marked, the rest is the model's."""
+"""Translation with a memory: matches are used and flagged, the model does the rest."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from dragoman.tasks.translate.translator import Translator
 
 
 def test_what_a_memory_has_is_taken_over(translator: Translator) -> None:
-    """White space means nothing; other lines, and those with a prefix, are as without it."""
+    """White space is ignored; other lines, and lines with a prefix, are unaffected."""
     remembering = translator.remembering({"the cat": "a tree", "": "nothing"})
     lines = ["the cat", " the\tcat ", "the cats", "the cat.", ""]
     found = remembering.translate(lines)
@@ -28,7 +28,7 @@ def test_what_a_memory_has_is_taken_over(translator: Translator) -> None:
 
 
 def test_what_is_taken_over_is_one_line(translator: Translator) -> None:
-    """As every translation is; what a memory has that is no text is told."""
+    """Line breaks are removed as in every translation; a value that is not text is an error."""
     found = translator.remembering({"the cat": "a\ntree\r\n"}).translate("the cat")
     assert (found.text, found.flags) == ("a tree", ("memory",))
     with pytest.raises(TypeError, match="The memory has nan for 'the  cat'; give a str"):
@@ -38,7 +38,7 @@ def test_what_is_taken_over_is_one_line(translator: Translator) -> None:
 
 
 def test_what_is_taken_over_is_judged(translator: Translator) -> None:
-    """Its terms are missed unless they stand in it; capitals are the memory's."""
+    """Terms that it lacks are missed; capitals are those of the memory."""
     remembering = translator.remembering({"the cat": "a tree", "THE CAT": "Tree"})
     found = remembering.translate("the cat", glossary=Glossary({"the": "x", "cat": "tree"}))
     assert [term.outcome for term in found.terms] == ["missed", "applied"]
@@ -47,7 +47,7 @@ def test_what_is_taken_over_is_judged(translator: Translator) -> None:
 
 
 def test_what_is_taken_over_has_links(translator: Translator) -> None:
-    """As the model reads it, so that tags are put back; none where it is too long to be read."""
+    """The model aligns it, so that tags can be restored, unless it is too long."""
     found = translator.remembering({"the cat": "a tree"}).translate("the cat")
     assert "".join(found.tokens).split() == ["a", "tree"]
     assert {found.text[a:b] for _, _, a, b in found.text_links} <= {"a", "tree", *"atre"}

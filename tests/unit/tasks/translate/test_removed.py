@@ -1,4 +1,4 @@
-"""Text taken out of a line, and put back into the translation of the rest."""
+"""Text that is removed from a line and put back into the translation of the rest."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ LINES = st.text("ab ,苹\u0301", max_size=14)
 
 @st.composite
 def lines_with_spans(draw: st.DrawFn) -> tuple[str, list[Span]]:
-    """A line, and places in it that show something; they may overlap."""
+    """Return a line and visible spans of it, which may overlap."""
     line = draw(LINES)
     ends = st.tuples(st.integers(0, len(line)), st.integers(0, len(line)))
     spans = draw(st.lists(ends.map(lambda s: (min(s), max(s))), max_size=4))
@@ -25,7 +25,7 @@ def lines_with_spans(draw: st.DrawFn) -> tuple[str, list[Span]]:
 
 
 def linked(line: str, text: str, spans: tuple[Span, ...], written: tuple[Span, ...]) -> Translation:
-    """A translation of a line, one place of which is linked to one of the other."""
+    """Return a translation of a line with each span linked to a written one."""
 
     def align() -> tuple[Alignment, ...]:
         import torch
@@ -45,14 +45,14 @@ def linked(line: str, text: str, spans: tuple[Span, ...], written: tuple[Span, .
 
 
 def identity(line: str) -> Translation:
-    """A line as its own translation, each letter from itself."""
+    """Return a line as its own translation, with each letter linked to itself."""
     spans = tuple((n, n + 1) for n, letter in enumerate(line) if not letter.isspace())
     return linked(line, line, spans, spans)
 
 
 @given(lines_with_spans())
 def test_what_is_taken_out_comes_back(drawn: tuple[str, list[Span]]) -> None:
-    """Where nothing is translated, the line comes back, but for white space beside what was out."""
+    """With an identity translation the line is restored, except for adjacent white space."""
     line, spans = drawn[0], [*whole_words(*drawn)]
     left = Shortened(line, spans)
     found = left.restored(identity(left.text))
@@ -74,7 +74,7 @@ def test_what_is_taken_out_comes_back(drawn: tuple[str, list[Span]]) -> None:
 def test_other_places_move_with_their_text(
     drawn: tuple[str, list[Span]], others: tuple[str, list[Span]]
 ) -> None:
-    """A place in what is left has the letters that it had; one that is gone in part is left out."""
+    """A place in the rest keeps its letters; a partly removed one is dropped."""
     line, spans = drawn
     left = Shortened(line, spans)
     inside = [(a, b) for a, b in others[1] if b <= len(line) and line[a:b].strip()]
@@ -84,7 +84,7 @@ def test_other_places_move_with_their_text(
 
 
 def test_it_goes_where_the_words_before_it_went() -> None:
-    """By the links, behind a whole word, with the spaces that it had."""
+    """The links decide; it goes after a whole word and keeps its spaces."""
     assert [*whole_words("ein Novák!", [(7, 8)])] == [(4, 9)]
     left = Shortened("I love 🍕 pizza 😀😀", [(7, 8), (15, 16), (16, 17)])
     assert left.text == "I love pizza "
@@ -95,7 +95,7 @@ def test_it_goes_where_the_words_before_it_went() -> None:
 
 
 def test_a_word_is_looked_through_once() -> None:
-    """However many of its letters a vocabulary lacks, and however many sentences a line has."""
+    """This holds for any number of unknown letters in it, and of sentences in the line."""
     calls = 0
 
     class Counted(str):
@@ -149,8 +149,9 @@ WORDS = ("{n}", "%s", "词", "😀")
 def test_the_spaces_around_it_are_those_of_the_script_beside_it(
     line: str, some: Sequence[str], beside: tuple[str, str], written: str
 ) -> None:
-    """Words of a script with spaces are apart from what had none, also beside a bracket that the
-    translation has lost; ideographs have two or none, and marks none beside them, nor in front.
+    """Words of spaced scripts are separated from text that had no spaces, even at lost brackets.
+
+    Ideographs have two spaces or none; punctuation has none next to them or in front.
     """
     start = line.index("{")
     for kept in some:
@@ -163,7 +164,7 @@ def test_the_spaces_around_it_are_those_of_the_script_beside_it(
     "line", ["增长了50%，——但是", "张三 (李四) 来了", "带上了 #话题", "“一” “二”"]
 )
 def test_a_line_has_no_new_spaces(line: str) -> None:
-    """What begins a word is put behind the space before it."""
+    """Text at the start of a word is put after the space before it."""
     for n, letter in enumerate(line):
         if not letter.isalnum() and not letter.isspace():
             left = Shortened(line, [(n, n + 1)])
@@ -171,7 +172,7 @@ def test_a_line_has_no_new_spaces(line: str) -> None:
 
 
 def test_neighbours_share_a_space() -> None:
-    """What is put back at the same place has one space between."""
+    """Two parts that are put back at the same place have one space between them."""
     left = Shortened("我用{a}和{b}", [(2, 5), (6, 9)])
     found = left.restored(linked(left.text, "I use", ((0, 1), (1, 2)), ((0, 1), (2, 5))))
     assert found.text == "I use {a} {b}"
@@ -181,7 +182,7 @@ def test_neighbours_share_a_space() -> None:
 
 
 def test_characters_that_do_not_show_are_no_part_of_words() -> None:
-    """They go, but for those around the whole line."""
+    """They are removed, except those around the whole line."""
     line = "\u2067\u200fso\xadlo \u2068a\u2069\u200b\u2069"
     left = Shortened(line, unseen(line))
     assert left.text == "solo a"
@@ -194,7 +195,7 @@ def test_characters_that_do_not_show_are_no_part_of_words() -> None:
 
 
 def test_directions_are_those_of_the_whole_line() -> None:
-    """Each that begins before all of it and ends behind, however many; in linear time."""
+    """Each pair that encloses the whole line counts, however many there are, in linear time."""
     for line, count in {
         "\u2067a b\u2069": 1,
         " \u2066\u202ba\u202c\u2069 ": 2,
@@ -214,7 +215,7 @@ def test_directions_are_those_of_the_whole_line() -> None:
 
 
 def test_what_a_sentence_begins_with_is_a_part_of_it() -> None:
-    """In the line, and in the translation, where it goes to the beginning here."""
+    """It belongs to the sentence in the line and in the translation."""
     given = Translation(text="x. y", sentences=((0, 2, 0, 2), (3, 4, 3, 4)))
     found = Shortened("a. 😀 b", [(3, 4)]).restored(given)
     assert (found.text, found.sentences) == ("😀 x. y", ((0, 2, 0, 4), (3, 6, 5, 6)))

@@ -1,4 +1,4 @@
-"""Terms that are put into a finished translation."""
+"""Terms that are inserted into a finished translation."""
 
 from itertools import accumulate, pairwise
 
@@ -22,9 +22,9 @@ from dragoman.text.spans import trimmed_spans
 
 
 def aligned(line: str, text: str, reads: str) -> Translation:
-    """A translation of pieces with "|" between them; `reads` has the source piece of each.
+    """Return a translation of pieces separated by "|"; `reads` has each one's source piece.
 
-    A piece of "-" comes from no text.
+    "-" stands for no source piece.
     """
     sides = [each.split("|") for each in (line, text)]
     ends = [[*accumulate(map(len, pieces), initial=0)] for pieces in sides]
@@ -77,9 +77,9 @@ RED = Glossary([GlossaryTerm("red", "blau", ("blaue", "blauer", "blaues"))])
 def test_a_term_takes_the_place_of_what_the_model_wrote(
     line: str, text: str, reads: str, terms: Glossary | dict[str, str], expected: str
 ) -> None:
-    """Of all words beside each other that come from it, in the form that ends as they do; if there
-    are none, it is added. A term that stands anywhere, or another form of it, and a placeholder
-    stay.
+    """It replaces all adjacent words from its source, in the matching form, or is added.
+
+    Existing terms, other forms of them, and placeholders stay.
     """
     glossary = terms if isinstance(terms, Glossary) else Glossary(terms)
     found = glossary.find(line.replace("|", ""))
@@ -88,7 +88,7 @@ def test_a_term_takes_the_place_of_what_the_model_wrote(
 
 
 def test_the_beginning_that_was_given_and_what_is_kept_stay() -> None:
-    """What a prefix has is never replaced, though the alignment says so; a term follows it."""
+    """A prefix is never replaced, whatever the alignment; the term comes after it."""
     terms = Glossary({"hat": "Helm"}).find("a hat")
     found = aligned("a| hat", "ein| Hut| da", "011")
     assert replaced(found, terms, begun=len("ein Hut")).text == "ein Hut Helm"
@@ -97,7 +97,7 @@ def test_the_beginning_that_was_given_and_what_is_kept_stay() -> None:
 
 
 def test_places_are_moved_with_the_text() -> None:
-    """Sentences, what is copied and alignments; the term itself counts as copied."""
+    """Sentences, copies and alignments move; the term itself counts as copied."""
     found = aligned("a| hat| is| on| it|.", "Ein| Hut| sitzt| da|.", "01235")
     moved = replaced(found, Glossary({"hat": "Feuerwehrhelm"}).find("a hat is on it."))
     assert moved.text == "Ein Feuerwehrhelm sitzt da."
@@ -111,7 +111,7 @@ def test_places_are_moved_with_the_text() -> None:
 
 @given(st.data())
 def test_every_term_is_there_and_the_rest_as_it_was(data: st.DataObject) -> None:
-    """Whatever the alignment says: words are only replaced or added, and places are in order."""
+    """For any alignment, words are only replaced or added, and places stay in order."""
     letters = st.text("abc", min_size=1, max_size=3)
     line = data.draw(st.lists(letters, min_size=1, max_size=6))
     text = data.draw(st.lists(st.text("xyz,", min_size=1, max_size=3), min_size=1, max_size=6))
@@ -134,7 +134,7 @@ def test_every_term_is_there_and_the_rest_as_it_was(data: st.DataObject) -> None
 
 
 def test_the_search_is_that_without_terms(translator: Translator) -> None:
-    """So sampling can have them as well; a line without terms is untouched."""
+    """So it can be combined with sampling; a line without terms is unchanged."""
     terms, line = {"cat": "tree"}, "the cat sees a dog"
     options = Decoding(terms="replace")
     plain = translator.translate(line)
@@ -155,7 +155,7 @@ def test_the_search_is_that_without_terms(translator: Translator) -> None:
 def test_the_alignment_is_that_of_the_search(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model reads no finished translation once more, which takes time."""
+    """The finished translation is not read again, which would take time."""
 
     def read_again(*_: object) -> None:
         pytest.fail("the translation was read again")
@@ -171,7 +171,7 @@ def test_the_alignment_is_that_of_the_search(
 
 
 def test_text_that_is_kept_is_searched_for_in_any_case(translator: Translator) -> None:
-    """And samples cannot have it."""
+    """It cannot be combined with sampling."""
     line, terms_of = "the [cat] sees a dog", {"cat": "tree", "dog": "house"}
     plain = translator.translate(line, kept=[(4, 9)])
     options = Decoding(terms="replace")

@@ -1,4 +1,4 @@
-"""What makes a translation degenerate; the ladder of retries: what is tried, and what is taken."""
+"""What makes a translation degenerate, and the ladder of retries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,14 +32,14 @@ from dragoman.tasks.translate.terms import sources_of
 
 
 def of_ids(ids: list[int], stopped: Literal["eos", "length"] = "eos") -> Hypothesis:
-    """One with these ids."""
+    """Return a hypothesis with these ids."""
     return Hypothesis(
         ids=tuple(ids), score=-1.0, log_prob=-1.0, token_log_probs=(-1.0,), stopped=stopped
     )
 
 
 def count_slowly(ids: list[int]) -> int:
-    """The most repeated cycle, by trying each place and period."""
+    """Count the most repeated cycle by trying each start and period."""
     most = 1
     for start, period in product(range(len(ids)), range(1, len(ids) + 1)):
         times = 1
@@ -53,7 +53,7 @@ def count_slowly(ids: list[int]) -> int:
 
 @pytest.mark.parametrize("length", range(9))
 def test_repeats_are_those_that_one_counts(length: int) -> None:
-    """For every row of two tokens, and each least number."""
+    """This holds for every sequence of two tokens and each minimum."""
     for ids in product((5, 6), repeat=length):
         expected = count_slowly(list(ids))
         for least in (2, 3, 5):
@@ -62,7 +62,7 @@ def test_repeats_are_those_that_one_counts(length: int) -> None:
 
 @pytest.mark.parametrize("period", [1, 2, 7])
 def test_a_cycle_loops_wherever_it_stands(period: int) -> None:
-    """From one repetition more than REPEATS on; at the end, the beginning, and in the middle."""
+    """More than REPEATS repetitions loop at the start, in the middle and at the end."""
     cycle = list(range(10, 10 + period))
     for before, after in (([], []), ([1, 2], []), ([1], [2, 3])):
         assert loops([1, 2, 3], [*before, *cycle * (REPEATS + 1), *after])
@@ -70,7 +70,7 @@ def test_a_cycle_loops_wherever_it_stands(period: int) -> None:
 
 
 def test_a_source_that_repeats_may_be_answered_alike() -> None:
-    """Also in cycles of another length; what goes far beyond the source is a loop."""
+    """Cycles of another length are allowed too; far more repetition than the source is a loop."""
     laughing = [4, 5] * 6
     assert not loops(laughing, [7] * 9)
     assert loops(laughing, [7] * 10)
@@ -99,12 +99,12 @@ FEW = Source(LENGTHY.ids[:5], text="a \ufffd b")
 def test_each_doubt_has_its_cause(
     source: Source, found: Hypothesis, text: str, flags: set[str]
 ) -> None:
-    """And a translation without any has none."""
+    """A good translation has no flags."""
     assert quality_flags(source, found, text) == flags
 
 
 def test_severity_orders_by_the_worst() -> None:
-    """One worse doubt weighs more than all lesser ones; only a short one is no reason to retry."""
+    """A single worse flag outweighs all lesser ones; a short output alone is not retried."""
     names = list(SEVERITIES)
     for place, name in enumerate(names):
         assert severity({name}) > severity(set(names[:place]))
@@ -118,7 +118,7 @@ LONG = "the big cat sees a dog, the tree runs, a house runs"
 
 
 def hypothesis(text: str, *, limit: bool = False) -> Hypothesis:
-    """One that writes this text."""
+    """Return a hypothesis with this text."""
     return of_ids(TOKENIZER.encode(text), "length" if limit else "eos")
 
 
@@ -130,7 +130,7 @@ BROKEN = of_ids(TOKENIZER.encode("the é")[:-1])
 
 @dataclass
 class Stub:
-    """A search that answers as told, and notes what it was asked."""
+    """A search that gives prepared answers and records its calls."""
 
     answer: Callable[[str, Decoding], Hypothesis]
     asked: list[tuple[list[str], Decoding]] = field(default_factory=list)
@@ -138,14 +138,14 @@ class Stub:
     def search(
         self, sources: Sequence[Source], options: Decoding
     ) -> Searching[list[list[Hypothesis]]]:
-        """The answers, one for each source, without a scheduler."""
+        """Return the answer for each source without a scheduler."""
         yield from ()
         texts = [TOKENIZER.decode(src.ids) for src in sources]
         self.asked.append((texts, options))
         return [[self.answer(text, options)] for text in texts]
 
     def retried(self, *texts: str, options: Decoding | None = None) -> list[Found]:
-        """What the ladder makes of it."""
+        """Return the result of the ladder."""
         sources = [Source(TOKENIZER.encode(text), text=text) for text in texts]
         options = options or translating()
         course = search_and_retry(self.search, sources, options, TOKENIZER, TOKENIZER)
@@ -156,7 +156,7 @@ class Stub:
 
 
 def test_a_cut_source_keeps_its_terms() -> None:
-    """Each is of the part that has all of it, at the place of its ids there."""
+    """Each belongs to the part that contains all of it, with adjusted positions."""
     places = [LONG.find(text) for text in ("cat", "a dog, the", "house")]
     ends = [place + size for place, size in zip(places, (3, 10, 5), strict=True)]
     forms = (tuple(TOKENIZER.encode("tree")),)
@@ -171,7 +171,7 @@ def test_a_cut_source_keeps_its_terms() -> None:
 
 
 def test_nothing_is_searched_again_without_need() -> None:
-    """One search where all is well, or where retries were not asked for."""
+    """There is one search if all is well, or if retries are off."""
     well = Stub(lambda text, _: hypothesis(text))
     assert not any(found.retried for found in well.retried(GOOD, LONG))
     looping = Stub(lambda *_: LOOP)
@@ -181,7 +181,7 @@ def test_nothing_is_searched_again_without_need() -> None:
 
 
 def test_the_first_rung_that_helps_is_taken() -> None:
-    """Blocked n-grams, then a wider beam, then the parts; only what failed is asked again."""
+    """Blocked n-grams come first, then a wider beam, then parts; only failures are retried."""
     options = translating(beam_size=4)
     rungs: list[Callable[[str, Decoding], bool]] = [
         lambda _, chosen: chosen.no_repeat_ngrams == 3,
@@ -204,8 +204,9 @@ def test_the_first_rung_that_helps_is_taken() -> None:
 
 
 def test_what_the_user_set_stays() -> None:
-    """Blocked n-grams of another length are no retry; the widest beam does not grow, and groups
-    share any beam equally.
+    """The user's n-gram blocking stays, and the widest beam does not grow.
+
+    Groups divide each beam equally.
     """
     stub = Stub(lambda *_: LOOP)
     stub.retried(LONG, options=translating(no_repeat_ngrams=2, beam_size=WIDEST, n_best=2))
@@ -231,25 +232,25 @@ def test_what_the_user_set_stays() -> None:
 def test_the_least_bad_is_kept_and_of_equal_ones_the_earliest(
     first: Hypothesis, wide: Hypothesis, taken: Hypothesis
 ) -> None:
-    """A loop that ends is better than a text without an end, and broken characters than both."""
+    """A finished loop beats an unfinished text, and broken characters beat both."""
     (found,) = Stub(lambda _, chosen: wide if chosen.beam_size == 10 else first).retried(GOOD)
     assert (found.n_best, found.retried) == (([taken],), taken is not first)
 
 
-# ------------------------------------------------------------ with a model that never learned
+# ------------------------------------------------------------ with an untrained model
 
 
 FAILING = make_translator(seed=2)
-"""A translator that often fails, and which retries often help."""
+"""A translator that often fails, and that retries often help."""
 
 
 def doubted(translation: Translation) -> set[str]:
-    """The quality flags among its flags."""
+    """Return the quality flags among its flags."""
     return set(translation.flags) & set(SEVERITIES)
 
 
 def test_a_retry_is_never_worse() -> None:
-    """Its flags weigh less than those of the plain search, which is kept otherwise."""
+    """A retry is used only if its flags are less severe than those of the plain search."""
     translator = FAILING
     lines = random_lines(20, seed=4)
     plain = translator.translate(lines, options=replace(translator.options, retry=False))
@@ -263,7 +264,7 @@ def test_a_retry_is_never_worse() -> None:
 
 
 def test_a_cut_translation_has_the_alignments_of_its_parts() -> None:
-    """One for each, over all its tokens; the line says that it was cut."""
+    """Each part has one over all its tokens, and the line is flagged as split."""
     found = FAILING.translate([LONG, *random_lines(30, seed=3)], beam_size=2, n_best=2)
     cut = [each for each in found if {"retried", "split"} <= set(each.flags)]
     assert cut

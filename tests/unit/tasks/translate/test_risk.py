@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: the order of candidates, and translations that are chosen by it."""
+"""Minimum Bayes risk: the order of candidates, and the translations that it selects."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ GROUPS: dict[str, Any] = {"beam_size": 12, "beam_groups": 3, "diversity": 2.0}
 
 
 def slow_utilities(texts: list[str]) -> list[float]:
-    """The mean chrF of each text against all, one pair after the other."""
+    """Return the mean chrF of each text against all, pair by pair."""
     return [sum(sentence_chrf(h, [r]).score for r in texts) / len(texts) for h in texts]
 
 
@@ -29,9 +29,9 @@ def slow_utilities(texts: list[str]) -> list[float]:
 @example(["", ""])
 @example(random_lines(6))
 def test_the_order_is_that_of_the_mean_utility(texts: list[str]) -> None:
-    """By sacreBLEU's chrF of every text against every text, empty and short ones too.
+    """It equals sacreBLEU's chrF of all pairs, including empty and short texts.
 
-    Each different text once, in falling order; copies count.
+    Each distinct text comes once, in descending order; copies count.
     """
     expected = np.array([[sentence_chrf(h, [r]).score for r in texts] for h in texts])
     np.testing.assert_allclose(chrf_pairs(texts), expected, rtol=1e-12, atol=1e-12)
@@ -42,7 +42,7 @@ def test_the_order_is_that_of_the_mean_utility(texts: list[str]) -> None:
 
 
 def test_equals_keep_their_order() -> None:
-    """Copies are one, and texts that are as good stay as they were."""
+    """Copies are merged, and equally good texts keep their order."""
     assert least_risk(["the cat"] * 5) == [0]
     assert least_risk(["aaa", "bbb", "ccc"]) == [0, 1, 2]
     assert least_risk(["ab", "ba", "ab", "ba"]) == [0, 1]
@@ -50,7 +50,7 @@ def test_equals_keep_their_order() -> None:
 
 
 def every(translation: Translation) -> list[Translation]:
-    """The n best."""
+    """Return the n best translations."""
     return [translation, *translation.alternatives]
 
 
@@ -58,7 +58,7 @@ def every(translation: Translation) -> list[Translation]:
 def test_the_candidates_are_those_of_the_search(
     translator: Translator, choices: dict[str, Any]
 ) -> None:
-    """The same ones with the same scores as without, in the order of a double loop; n are kept."""
+    """Candidates and scores are unchanged, ordered as by a double loop, and n are returned."""
     plain = replace(translator.options, retry=False, **choices)
     moved = 0
     for line in random_lines(8, seed=2):
@@ -80,7 +80,7 @@ def test_the_candidates_are_those_of_the_search(
 
 
 def test_groups_find_more_than_a_beam(translator: Translator) -> None:
-    """The first tokens of the n best differ more."""
+    """The first tokens of the n best are more diverse."""
     lines = random_lines(10, seed=5)
     plain = replace(translator.options, retry=False, n_best=12, **BEAM)
     beam, groups = (

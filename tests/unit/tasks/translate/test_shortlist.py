@@ -21,14 +21,14 @@ TOKENS = list(range(TOKENIZER.first_piece, TOKENIZER.vocab_size))[:24]
 
 
 def pairs_of(mapping: dict[int, int], count: int = 200) -> list[tuple[list[int], list[int]]]:
-    """Sources at random; each token becomes what the mapping says, in reverse order."""
+    """Return random sources whose tokens are mapped to targets in reverse order."""
     rng = np.random.default_rng(0)
     sources = [rng.choice(list(mapping), 6).tolist() for _ in range(count)]
     return [(source, [mapping[token] for token in reversed(source)]) for source in sources]
 
 
 def test_tables_equal_the_formula_written_out() -> None:
-    """By loops over pairs, places and tokens."""
+    """They equal loops over pairs, positions and tokens."""
     pairs = [([1, 2], [1, 0, 1]), ([2], [3]), ([1, 1, 3], [0, 2]), ([], [1])]
     links = {(s, t) for src, tgt in pairs for s in src for t in tgt}
     prob = dict.fromkeys(links, 1.0)
@@ -49,16 +49,16 @@ def test_tables_equal_the_formula_written_out() -> None:
 
 
 def test_it_finds_what_each_token_becomes() -> None:
-    """From pairs in which every token stands beside five others."""
+    """Every token occurs next to five others."""
     mapping = dict(zip(TOKENS[:12], TOKENS[12:], strict=True))
     learnt = learn_shortlist(pairs_of(mapping), 1, BOTH)
     for token, becomes in mapping.items():
         own = learnt.ids_X[learnt.starts_V[token] : learnt.starts_V[token + 1]].tolist()
-        assert set(own) == {token, becomes}  # itself, as names do
+        assert set(own) == {token, becomes}  # itself, since names are copied
 
 
 def test_every_list_has_what_is_frequent_and_no_special() -> None:
-    """And what a prefix asks for."""
+    """Tokens of a prefix are included too."""
     pairs = pairs_of({TOKENS[0]: TOKENS[12]})
     pairs = [(source, [*target, TOKENIZER.eos_id]) for source, target in pairs]
     learnt = learn_shortlist(pairs, 3, BOTH)
@@ -68,7 +68,7 @@ def test_every_list_has_what_is_frequent_and_no_special() -> None:
 
 
 def test_a_folder_keeps_it(tmp_path: Path) -> None:
-    """Learnt, saved, and used by a translator that was loaded before."""
+    """It is learned, saved and used by a translator that was loaded before."""
     folder = save_translator(tmp_path / "model")
     translator = dragoman.load(folder)
     lines = random_lines(5)
@@ -88,7 +88,7 @@ def test_a_folder_keeps_it(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_model_or_damaged_is_rejected(tmp_path: Path) -> None:
-    """Each with one sentence."""
+    """Each is refused in one sentence."""
     folder = save_translator(tmp_path / "model")
     other = make_tokenizer(300)
     ids = list(chain(TOKENIZER.encode_batch(random_lines(3))))
@@ -107,7 +107,7 @@ def test_a_file_of_another_model_or_damaged_is_rejected(tmp_path: Path) -> None:
 def test_a_file_with_numbers_out_of_range_is_rejected(
     array: str, value: int, tmp_path: Path
 ) -> None:
-    """Of a token that no row stands for, or of a place beyond the tokens."""
+    """Tokens beyond the vocabulary and offsets beyond the tokens are refused."""
     folder = save_translator(tmp_path / "model")
     ids = TOKENIZER.encode_batch(random_lines(3))
     learnt = learn_shortlist(list(zip(ids, ids, strict=True)), 5, BOTH)

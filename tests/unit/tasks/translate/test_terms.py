@@ -1,4 +1,4 @@
-"""Glossaries and kept text in translating: a model of random weights obeys, too."""
+"""Glossaries and kept text in translation, which even random weights obey."""
 
 import math
 from collections.abc import Callable
@@ -28,7 +28,7 @@ TEXT = "the cat sees a dog"
 def test_terms_are_applied_and_reported(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With what each is to be, whatever it costs; text without terms is as it was."""
+    """Each result has the required target at any cost; text without terms is unaffected."""
     monkeypatch.setattr(constrained, "MARGIN", math.inf)
     monkeypatch.setattr(constrained, "MARGIN_ELSEWHERE", math.inf)
     monkeypatch.setattr(constrained, "WORTH", 1000.0)
@@ -37,7 +37,7 @@ def test_terms_are_applied_and_reported(
     assert cat == TermUse(source="cat", target="tree", outcome="applied")
     assert (dog.source, dog.target) == ("dog", "big house")
     assert "big house" in found.text
-    assert dog.outcome == "applied"  # and not as a part of a longer word
+    assert dog.outcome == "applied"  # and not within a longer word
     assert "terms_missed" not in found.flags
     assert found.to_dict()["terms"][0] == {"source": "cat", "target": "tree", "outcome": "applied"}
     plain = translator.translate("the tree", glossary=TERMS)
@@ -65,7 +65,7 @@ def test_terms_are_applied_and_reported(
 def test_a_line_that_is_a_term_becomes_its_target(
     translator: Translator, line: str, text: str
 ) -> None:
-    """With capitals as the line has them, also letters that the model cannot write."""
+    """It takes the capitals of the line, even letters that the model cannot write."""
     targets = {"the cat": "a tree", "学习": "sees", "Strauß": "", "dog's end": "big houſe"}
     targets |= {"post": "eMail"}
     found = translator.translate(line, glossary=targets)
@@ -77,7 +77,7 @@ def test_a_line_that_is_a_term_becomes_its_target(
 
 
 def test_a_term_in_text_that_is_copied_is_copied(translator: Translator) -> None:
-    """Also where it is the whole line."""
+    """This also holds if the copied text is the whole line."""
     found = translator.translate("[cat]", glossary={"cat": "tree"}, kept=[(0, 5)])
     assert "[cat]" in found.text
     assert "kept" not in found.flags
@@ -85,9 +85,9 @@ def test_a_term_in_text_that_is_copied_is_copied(translator: Translator) -> None
 
 @pytest.mark.parametrize("line", ["the cat the cat", "the cat 2", "学习.", "a the cat"])
 def test_a_line_with_more_than_a_term_is_translated(translator: Translator, line: str) -> None:
-    """Marks of one script are none of another."""
+    """Punctuation of another script counts as more than the term."""
     found = translator.translate(line, glossary={"the cat": "a tree", "学习": "sees"})
-    assert found.log_prob < 0  # as what a model has written
+    assert found.log_prob < 0  # so the model wrote it
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_a_line_with_more_than_a_term_is_translated(translator: Translator, line
 def test_a_term_in_a_sentence_of_its_own_is_told(
     translator: Translator, line: str, text: str, *, apart: bool
 ) -> None:
-    """The model may have put it behind the sentence; other sentences are no matter of terms."""
+    """The model may have appended it; sentences without terms are not flagged."""
     glossary = {"cat": "Tree", "猫": "Tree"}
     found = translator.remembering({line: text}).translate(line, glossary=glossary)
     assert ("terms_apart" in found.flags) == apart
 
 
 def test_tokens_of_one_word_are_joined() -> None:
-    """Where the text of two tokens has no boundary between them; rows without a token join none."""
+    """Tokens are joined if there is no word boundary between them; unused rows join none."""
     tokenizer = make_tokenizer()
     edges = edges_of(tokenizer, tokenizer.vocab_size + 3)
     assert len(edges.begins_V) == len(edges.ends_V) == tokenizer.vocab_size + 3
@@ -132,7 +132,7 @@ def test_tokens_of_one_word_are_joined() -> None:
 
 
 def test_a_term_that_cannot_be_written_is_missed(translator: Translator) -> None:
-    """Where the translation would be too long."""
+    """This happens if the translation would be too long."""
     one = Decoding(max_length_factor=0.0, max_length_constant=1)
     found = translator.translate(TEXT, glossary=TERMS, options=one)
     assert [term.outcome for term in found.terms].count("missed") >= 1
@@ -140,7 +140,7 @@ def test_a_term_that_cannot_be_written_is_missed(translator: Translator) -> None
 
 
 def test_a_source_with_terms_counts_as_its_rows(translator: Translator) -> None:
-    """In greedy search as two, in a beam as those of the beam."""
+    """Greedy search takes two rows, a beam its usual number."""
     source = Source((5, 6, 7), terms=(constrained.Term(0, 1, ((8,),)),))
     for beam_size, rows in ((1, 2), (2, 2), (5, 5)):
         options = replace(translator.options, beam_size=beam_size)
@@ -149,7 +149,7 @@ def test_a_source_with_terms_counts_as_its_rows(translator: Translator) -> None:
 
 @needs_independent_translations
 def test_lines_with_terms_do_not_depend_on_others(translator: Translator) -> None:
-    """Nor do those without: bit for bit, in batches of any size, and streamed."""
+    """Results are equal to the bit, with or without terms, for any batch size and in streams."""
     lines = [*random_lines(6), TEXT, "the cat"]
     options = Decoding(beam_size=4)
     together = translator.translate(lines, glossary=TERMS, options=options)
@@ -164,7 +164,7 @@ def test_lines_with_terms_do_not_depend_on_others(translator: Translator) -> Non
 
 
 def test_kept_text_is_copied(translator: Translator) -> None:
-    """Letter for letter, where the vocabulary has its pieces; and said if it is not."""
+    """It is copied exactly if the vocabulary has its pieces; otherwise it is flagged."""
     found = translator.translate(TEXT, kept=[(4, 12)])
     assert "cat sees" in found.text
     assert "kept" not in found.flags
@@ -191,7 +191,7 @@ def test_kept_text_is_copied(translator: Translator) -> None:
 def test_a_part_of_another_word_or_number_is_no_copy(
     line: str, span: tuple[int, int], translation: str, *, is_kept: bool
 ) -> None:
-    """But where it is one in the line, too."""
+    """It is a copy if it is within another one in the line, too."""
     assert changed(line, [span], translation) == ([] if is_kept else [span])
 
 
@@ -199,7 +199,7 @@ def test_a_part_of_another_word_or_number_is_no_copy(
     "text", ["the {name} cat", "see https://a.b/c?d=1 big", "1,234 dogs of %s"]
 )
 def test_what_is_missing_is_forced_or_put_back(translator: Translator, text: str) -> None:
-    """A model of random weights copies nothing by itself."""
+    """Random weights copy nothing by themselves."""
     plain = translator.translate(text, options=Decoding(retry=False))
     found = translator.translate(text)
     kinds = {"placeholders", "urls", "numbers"}
@@ -220,7 +220,7 @@ def test_what_is_missing_is_forced_or_put_back(translator: Translator, text: str
     ],
 )
 def test_words_in_bytes_are_put_back(translator: Translator, text: str, copied: str) -> None:
-    """The model has not learned them; the rest is translated as it is without them."""
+    """Unknown words are removed, and the rest is translated as it would be without them."""
     found = translator.translate(text)
     assert [found.text[c:d] for *_, c, d in found.copied] == [copied]
     rest = translator.translate(" ".join(text.replace(copied, "").split()))
@@ -231,7 +231,7 @@ def test_words_in_bytes_are_put_back(translator: Translator, text: str, copied: 
 def test_what_sets_the_direction_of_a_line_is_around_its_translation(
     translator: Translator,
 ) -> None:
-    """As it was around the line."""
+    """Direction marks enclose the translation as they did the line."""
     inner = translator.translate("the cat sees. a dog runs.")
     found = translator.translate("\u2067\u202bthe cat sees. a dog runs.\u202c\u2069")
     assert found.text == f"\u2067\u202b{inner.text}\u202c\u2069"
@@ -239,15 +239,16 @@ def test_what_sets_the_direction_of_a_line_is_around_its_translation(
 
 
 def test_words_beside_each_other_are_copied_each(translator: Translator) -> None:
-    """Tags around one of them are not around the others."""
+    """So tags around one of them do not enclose the others."""
     for text, first in (("a cat Кошка 😀 日本", ["Кошка", "😀"]), ("Кошка 😀!", ["Кошка", "😀!"])):
         places = translator.translate(text).copied
         assert [text[a:b] for a, b, *_ in places][:2] == first
 
 
 def test_what_is_not_put_back(translator: Translator) -> None:
-    """Terms of a glossary, whose translations are known; beside a prefix, which was asked for; a
-    word with one letter in bytes, which the model may know by its others.
+    """Glossary terms and words beside a requested prefix are not.
+
+    Neither is a word with a single letter in bytes, which the model may know by its others.
     """
     terms = Glossary({"Кошка": "cat", "😀": "dog"})
     found = translator.translate("the Кошка sees 😀", glossary=terms)
@@ -260,7 +261,7 @@ def test_what_is_not_put_back(translator: Translator) -> None:
 
 @pytest.mark.parametrize("text", ["Кошка!", " («Кошка 日本») ", "😀 ...", "918273%"])
 def test_a_line_without_a_word_to_read_stays(translator: Translator, text: str) -> None:
-    """A model that reads only the marks around would invent one."""
+    """A model that reads only the punctuation around it would invent one."""
     found = translator.translate(text)
     assert found.text == text.strip()
     assert ("unknown_characters" in found.flags) == any(map(str.isalpha, text))
@@ -276,7 +277,7 @@ def test_a_line_without_a_word_to_read_stays(translator: Translator, text: str) 
 def test_a_wrong_number_does_not_stay_beside_the_right_one(
     translator: Translator, attempts: Callable[[Write], None], texts: list[str], best: str
 ) -> None:
-    """It would hide that it is wrong."""
+    """The wrong number would hide the error."""
     found = iter(texts)
     attempts(lambda *_: next(found))
     assert translator.translate("the cat 44 sees").text == best
@@ -284,7 +285,7 @@ def test_a_wrong_number_does_not_stay_beside_the_right_one(
 
 @pytest.mark.parametrize("around", ["{}", "the cat {} sees"])
 def test_plural_forms_are_copied_and_flagged(translator: Translator, around: str) -> None:
-    """Syntax and text, if not lost, as other flags say; a placeholder alone has no flag."""
+    """Their syntax and text are flagged unless lost; a plain placeholder has no flag."""
     forms = "{n, plural, one {# dog} other {# dogs in {house}}}"
     found = translator.translate(around.format(forms))
     assert found.text == forms or around != "{}"
@@ -294,7 +295,7 @@ def test_plural_forms_are_copied_and_flagged(translator: Translator, around: str
 
 
 def test_what_does_not_fit_is_refused(translator: Translator) -> None:
-    """A sentence says what to do."""
+    """The error says what to do."""
     with pytest.raises(InputError, match=r"temperature is 1.0 with a glossary .* set it to 0"):
         translator.translate(TEXT, glossary=TERMS, options=Decoding(temperature=1.0))
     with pytest.raises(InputError, match="There are 1 lines and kept has 2; give one for each"):
@@ -311,7 +312,7 @@ def test_what_does_not_fit_is_refused(translator: Translator) -> None:
 
 
 def test_a_line_in_capitals_stays_in_capitals(translator: Translator) -> None:
-    """It is read as a sentence, and written in capitals; one word may be a name."""
+    """The model reads an ordinary sentence, and the output is in capitals; a word may be a name."""
     found = translator.translate("THE CAT SEES. A DOG RUNS.")
     small = translator.translate("The cat sees. A dog runs.")
     assert len(found.text) == len(small.text)
@@ -319,12 +320,12 @@ def test_a_line_in_capitals_stays_in_capitals(translator: Translator) -> None:
     assert found.tokens == small.tokens
     assert not any(map(str.islower, found.text.replace("ß", "")))
     assert found.text_links == small.text_links
-    assert translator.translate("DOG").text == "DOG"  # of letters that the model has not learned
+    assert translator.translate("DOG").text == "DOG"  # the model has not learned these letters
 
 
 @pytest.mark.parametrize("copied", ["{dog}", "https://a.b/cat", "😀"])
 def test_what_is_copied_is_in_no_capitals(translator: Translator, copied: str) -> None:
-    """Nor does a line have small letters for it; beside a placeholder one word is enough."""
+    """Copied text keeps its case and does not affect that of the line."""
     line = f"THE DOG RUNS {copied}"
     kept = [(13, len(line))]
     found = translator.translate(line, kept=kept)

@@ -1,4 +1,4 @@
-"""From files to texts and their tokenizers."""
+"""Reading texts from files, and their tokenizers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ from dragoman.train.start import begin_tokenizer
 def make_recipe(
     tmp_path: Path, lines: list[str], valid: list[str] | None = None
 ) -> TranslateRecipe:
-    """A recipe for pairs of equal lines."""
+    """Return a recipe for pairs of equal lines."""
     names = {}
     for name, texts in (("train", lines), ("valid", valid)):
         if texts is not None:
@@ -47,7 +47,7 @@ def make_recipe(
 
 @pytest.mark.parametrize("lines", [["word " * 100], [" ", ""]], ids=["too long", "empty"])
 def test_nothing_can_be_held_out(tmp_path: Path, lines: list[str]) -> None:
-    """It is not said of a validation corpus that nobody gave; what was left out is told before."""
+    """The error does not mention validation files; what was left out is reported before."""
     said: list[str] = []
     told = r"train has no pair with text on both sides and at most 8 tokens"
     with pytest.raises(InputError, match=told):
@@ -56,14 +56,14 @@ def test_nothing_can_be_held_out(tmp_path: Path, lines: list[str]) -> None:
 
 
 def test_a_validation_corpus_needs_a_pair(tmp_path: Path) -> None:
-    """Its own name is told."""
+    """The error names the validation corpus."""
     recipe = make_recipe(tmp_path, ["one", "two", "three"], [" ", ""])
     with pytest.raises(InputError, match=r"validation corpus .*valid holds no pair"):
         read_texts(recipe, RunFolder(tmp_path), print)
 
 
 def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
-    """Training loses more pairs than are held out, those with the same sources: all are counted."""
+    """All pairs that training loses are counted, including those with the same source."""
     recipe = make_recipe(tmp_path, ["one", "two", "three", "four", "five"] * 4)
     said: list[str] = []
     texts = read_texts(recipe, RunFolder(tmp_path), said.append)
@@ -75,7 +75,7 @@ def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
 
 
 def learn_two(folder: Path, *, joint: bool = False) -> None:
-    """Of source and target, as a run does; or one for both."""
+    """Train tokenizers of source and target, or one for both."""
     recipe = make_recipe(folder, ["one two", "two three"])
     tokenizer = replace(recipe.tokenizer, joint=joint)
     model = replace(recipe.model, tie_embeddings="none")
@@ -86,7 +86,7 @@ learn_joint = partial(learn_two, joint=True)
 
 
 def learn_one(folder: Path) -> None:
-    """Of texts that have one side."""
+    """Train a tokenizer of single texts."""
     begin_tokenizer(
         classify_recipe(folder), ["one two", "three"], RunFolder(folder), lambda _: None
     )
@@ -96,7 +96,7 @@ def learn_one(folder: Path) -> None:
 def test_kept_tokenizers_survive_a_power_failure(
     learn: Callable[[Path], None], tmp_path: Path, disk: Disk
 ) -> None:
-    """They are on the disk before they have their names, as resuming needs them."""
+    """They are synced to disk before they get their names, since resuming needs them."""
     learn(tmp_path)
     names = ["tokenizer.src.json", "tokenizer.tgt.json"]
     names = names if learn is learn_two else ["tokenizer.json"]
@@ -108,7 +108,7 @@ def test_kept_tokenizers_survive_a_power_failure(
 def test_a_tokenizer_has_its_name_when_it_is_whole(
     learn: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """A run that ends in the middle of writing one (here on a full disk) leaves none to use."""
+    """If a run ends while it writes one, here on a full disk, no tokenizer is left."""
     with file_size_limit(2_000), pytest.raises(DragomanError, match="Cannot write"):
         learn(tmp_path)
     assert not list((tmp_path / "training").glob("tokenizer*"))
@@ -122,7 +122,7 @@ def test_a_tokenizer_has_its_name_when_it_is_whole(
 def test_texts_like_those_held_out_are_counted(
     tmp_path: Path, make: Callable[[Path], RunRecipe]
 ) -> None:
-    """In every task that holds texts out; here there are twenty texts, each of them four times."""
+    """This holds in every task that holds out texts; here twenty texts come four times each."""
     recipe = make(tmp_path)
     words = [f"{number} {number}" for number in range(20)] * 4
     labelled = "".join(f"{number % 2}\t{text}\n" for number, text in enumerate(words))
@@ -135,7 +135,7 @@ def test_texts_like_those_held_out_are_counted(
 
 @pytest.mark.parametrize("task", ["translate", "classify", "tag"])
 def test_a_faulty_file_is_found_before_a_tokenizer_is_trained(task: str, tmp_path: Path) -> None:
-    """Also that for validation."""
+    """The validation file is checked as well."""
     wrong = tmp_path / "wrong"
     wrong.write_text("one\nword\n", encoding="utf-8")
     recipe: RunRecipe

@@ -1,4 +1,4 @@
-"""The Translator: lines in, lines out, whatever the lines are and whatever stands beside them."""
+"""The Translator: one line out for each line in, whatever the lines and their neighbours."""
 
 from dataclasses import asdict, replace
 from random import Random
@@ -49,7 +49,7 @@ WAYS: dict[str, tuple[Translator, dict[str, Any]]] = {
 @needs_independent_translations
 @pytest.mark.parametrize("way", WAYS)
 def test_no_line_depends_on_its_neighbours(way: str) -> None:
-    """Alone, in any order and batch size: the same texts and scores of the n best, bit for bit."""
+    """Texts and scores of the n best are equal to the bit, alone or in any order and batch size."""
     translator, chosen = WAYS[way]
     options = replace(translator.options, **chosen)
     lines = [*dict.fromkeys(random_lines(6)), "the", "the cat"]
@@ -73,7 +73,7 @@ OF_EITHER_KIND = pytest.mark.parametrize(
 @needs_independent_translations
 @OF_EITHER_KIND
 def test_odd_lines_stay_lines(translator: Translator) -> None:
-    """Blank ones come back empty without the model; others are one line each, in their place."""
+    """Blank lines are empty without the model; all others give one line each, in order."""
     lines = [*random_lines(3), *ODD_LINES, *random_lines(3, seed=1)]
     found = translator.translate(lines)
     for line, translation in zip(lines, found, strict=True):
@@ -87,7 +87,7 @@ def test_odd_lines_stay_lines(translator: Translator) -> None:
 
 
 def test_space_around_a_line_means_nothing(translator: Translator) -> None:
-    """A carriage return at the end of a line neither."""
+    """A carriage return at the end of a line is ignored too."""
     spaced, plain = translator.translate("  the cat \r\n"), translator.translate("the cat")
     assert replace(spaced, sentences=plain.sentences) == plain
     assert spaced.sentences == ((2, 9, 0, len(plain.text)),)
@@ -101,7 +101,7 @@ def test_space_around_a_line_means_nothing(translator: Translator) -> None:
 def test_the_number_of_an_item_is_not_read(
     translator: Translator, sign: str, kept: list[Span], written: str
 ) -> None:
-    """It stands before the translation, unless it is of a term, or a prefix stands there."""
+    """It is copied in front of the translation, unless a term contains it or there is a prefix."""
     plain, line = translator.translate("the cat sees"), f"{sign}the cat sees"
     found = translator.translate(line, kept=kept)
     assert (found.text, found.tokens) == (written + plain.text, plain.tokens)
@@ -111,7 +111,7 @@ def test_the_number_of_an_item_is_not_read(
 
 
 def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
-    """Each chunk as if it stood alone; the flag says so; nothing is dropped."""
+    """Each chunk is translated as if alone, nothing is lost, and the line is flagged."""
     sentences = ["the cat sees a dog.", "the tree runs!", "the dog sees the house."]
     longest = max(len(translator.src_tokenizer.encode(sentence)) for sentence in sentences)
     options = replace(translator.options, max_src_tokens=longest)
@@ -132,7 +132,7 @@ SPLITTING = make_translator(replace(DECODING, split_sentences=True))
 @given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4), st.sampled_from(["", " "]))
 @settings(max_examples=20, deadline=None)
 def test_sentences_are_translated_one_by_one(sentences: list[str], space: str) -> None:
-    """Each as if it stood alone, as many out as in, each where it is said to stand."""
+    """Each is translated as if alone, and its reported position is right."""
     line = f" {space}".join(f"{one[:1].upper()}{one[1:]}" for one in sentences)
     whole = SPLITTING.translate(line)
     alone = [SPLITTING.translate(line[a:b]) for a, b, _, _ in whole.sentences]
@@ -144,7 +144,7 @@ def test_sentences_are_translated_one_by_one(sentences: list[str], space: str) -
 
 
 def test_a_line_that_lost_sentences_is_flagged(translator: Translator) -> None:
-    """Where a line is translated as one: each of its translations with fewer, and no other line."""
+    """Only unsplit lines are flagged, and only translations with fewer sentences."""
     options = replace(translator.options, split_sentences=False, n_best=2)
     several, one = translator.translate(
         ["the cat. A dog runs", "the cat. a dog runs"], options=options
@@ -157,17 +157,17 @@ def test_a_line_that_lost_sentences_is_flagged(translator: Translator) -> None:
 
 
 def with_places(count: int) -> Translator:
-    """One whose model has learned so many positions."""
+    """Return a translator whose model has this number of learned positions."""
     tokenizer = make_tokenizer()
     config = replace(make_config(tokenizer), positions=Learned(max_length=count))
-    return Translator(make_model(config), tokenizer, tokenizer)  # 2 n + 20 tokens, else
+    return Translator(make_model(config), tokenizer, tokenizer)  # instead of 2 n + 20 tokens
 
 
 def test_no_line_is_too_long_for_learned_positions() -> None:
-    """A model without places beyond the 12th reads a long line in chunks, and stops writing there.
+    """With 12 positions, long lines are read in chunks, and writing stops at the 12th.
 
-    Whatever lines stand beside it: one that asks for more would have stopped them all. One place is
-    that of the end: it is said, where cutting to nothing would never be done.
+    Other lines in the batch are unaffected. A single position is only enough for the end, which is
+    reported instead of cutting to nothing.
     """
     places = 12
     translator = with_places(places)
@@ -187,9 +187,9 @@ def test_no_line_is_too_long_for_learned_positions() -> None:
 
 @pytest.mark.parametrize(("precision", "close"), [("fp32", 1e-6), ("bf16", 0.1), ("int8", 0.05)])
 def test_scores_are_those_of_translating(precision: Arithmetic, close: float) -> None:
-    """Forced decoding gives the same sum and the same parts to what a search found.
+    """Forced decoding gives the same sum and token scores as the search.
 
-    Relative to the sum up to the rounding of sums in fp32, of factors in bf16, and of int8.
+    The tolerance is relative to the sum: rounding of sums in fp32, of factors in bf16, and of int8.
     """
     if not can_pack(precision):
         pytest.skip(f"no {precision} on this processor")
@@ -216,7 +216,7 @@ def test_scores_are_those_of_translating(precision: Arithmetic, close: float) ->
 
 @OF_EITHER_KIND
 def test_pairs_are_scored_in_order_and_by_themselves(translator: Translator) -> None:
-    """Neighbours change nothing; empty texts have a score; what is too long is said."""
+    """Neighbours have no effect, empty texts have a score, and too long ones are an error."""
     lines = random_lines(9)
     pairs = [*zip(lines, reversed(lines), strict=True), ("", ""), ("the cat", "")]
     together = translator.score(pairs)
@@ -231,7 +231,7 @@ def test_pairs_are_scored_in_order_and_by_themselves(translator: Translator) -> 
 
 
 def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
-    """By name before options before the folder's."""
+    """Keyword arguments override options, which override the folder's."""
     translator = make_translator(Decoding(beam_size=2, max_src_tokens=9))
     assert asdict(translator.options) == asdict(translating(beam_size=2, max_src_tokens=9))
     line = "the cat sees a dog"
@@ -244,7 +244,7 @@ def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
 
 
 def test_a_tokenizer_that_is_larger_than_the_model_is_refused() -> None:
-    """Its pieces would have no embedding; which side is said."""
+    """Its pieces would have no embedding; the error names the side."""
     small, large = make_tokenizer(300), make_tokenizer(320)
     model = make_model(make_config(small))
     with pytest.raises(InputError, match="The target tokenizer has"):
@@ -252,7 +252,7 @@ def test_a_tokenizer_that_is_larger_than_the_model_is_refused() -> None:
 
 
 def test_ids_without_a_piece_are_never_written() -> None:
-    """A vocabulary that was padded to a round number has rows that mean nothing."""
+    """A vocabulary that was padded to a round number has unused rows."""
     tokenizer = make_tokenizer()
     config = replace(make_config(tokenizer), tgt_vocab_size=tokenizer.vocab_size + 8)
     model = make_model(config)
