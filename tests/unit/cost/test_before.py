@@ -187,7 +187,7 @@ def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
 def test_a_long_run_can_be_ended_sooner(
     tmp_path: Path, train: TrainConfig, *, offered: bool
 ) -> None:
-    """A recipe without a time limit is told the setting that ends it sooner."""
+    """The forecast of a long run offers a time limit if the recipe has none."""
     recipe = find_recipe("numbers", (f"out={tmp_path / 'run'}",))
     said, _ = forecast(replace(recipe, train=train))
     assert any("train.max_minutes=30" in line for line in said) is offered
