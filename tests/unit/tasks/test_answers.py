@@ -188,7 +188,7 @@ def test_submitting_takes_what_asking_takes(name: str) -> None:
 
 
 def test_a_request_may_have_terms() -> None:
-    """So may it have prefixes and kept text: the results are those of a plain call."""
+    """Terms, kept text and prefixes give the results of a plain call."""
     translator = ANSWERING["Translator"]()
     given: dict[str, Any] = {"glossary": {"cat": "tree"}, "kept": [[(0, 3)]]}
     found = [*translator.submit(["the cat"], Decoding(beam_size=2), **given)]

@@ -39,7 +39,7 @@ def batches(links: Ragged | None = None) -> list[PairBatch]:
 
 
 def attended_to(model: EncoderDecoder, layer: int, head: int, later: int = 0) -> list[PairBatch]:
-    """Return them with links to each head's maximum, at the next step if `later` is 1."""
+    """Return the batches linked to where a head attends most, at the next step if `later` is 1."""
     found = []
     attention = model.decoder.each_layer()[layer].cross_attn
     assert attention is not None
