@@ -1,4 +1,4 @@
-"""The words of the paper, each alone, on torch and nothing else.
+"""The paper's building blocks, each on its own, with torch as the only dependency.
 
 Tensor names end in their axes:
 
@@ -11,7 +11,7 @@ D    d_model                     W    beams
 H    heads                       N    rows, `B * W`
 k    best tokens of a row        M    some of the rows; mel bands
 n    blocks of a row             c    queries of a block
-s    keys that a block meets
+s    keys of a block
 ==== ==========================  ==== ==========================
 
 A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.

@@ -20,21 +20,21 @@ from dragoman.nn.sizes import head_width
 class MultiHeadAttention(nn.Module):
     """`Concat(head_1 ... head_H) W_O`, `head_i = softmax(Q_i K_i^T / sqrt(d) + mask) V_i`.
 
-    Making keys and values and attending to them are two calls, so that one module serves three
-    uses and a cache without a flag:
+    Projecting keys and values and attending to them are two calls, so one module serves three
+    uses, and a cache, without a flag:
 
         kv = attn.project_kv(source_BSD)       # keys and values of any sequence
         out_BTD = attn(query_BTD, kv, mask)    # does not know where kv came from
 
-    `Q_i = x W_Q,i` and so on are one product for all heads: `q_proj` holds `W_Q`, `kv_proj` holds
-    `W_K` above `W_V`, `out_proj` holds `W_O`. With `num_kv_heads` below `num_heads`, groups of
+    `Q_i = x W_Q,i` and so on are one product for all heads: `q_proj` is `W_Q`, `kv_proj` is
+    `W_K` above `W_V`, `out_proj` is `W_O`. With `num_kv_heads` below `num_heads`, groups of
     query heads share a key-value head (grouped-query attention, Ainslie et al., 2023; one head:
     multi-query, Shazeer, 2019). `head_dim` is `D / H` by default.
 
-    `qk_norm` normalises each head's queries and keys by RMSNorm, as Qwen3 (Henry et al., 2020, by
-    the L2 norm, with a learned scale); `scale` replaces `1 / sqrt(d)` (T5 has 1); `soft_cap`
-    bounds the scores. Positions come as a `PositionInfo`: rotary angles turn queries and keys, a
-    bias is added to the scores.
+    `qk_norm` normalises each head's queries and keys by RMSNorm, as in Qwen3 (Henry et al., 2020,
+    use the L2 norm and a learned scale); `scale` replaces `1 / sqrt(d)` (1 in T5); `soft_cap`
+    bounds the scores. Positions are passed as a `PositionInfo`: rotary angles rotate queries and
+    keys, a bias is added to the scores.
     """
 
     def __init__(  # noqa: PLR0913 (the options of the paper and of later models)
@@ -107,7 +107,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         info: PositionInfo = NO_POSITIONS,
     ) -> Tensor:
-        """Return the attention weights `(B, H, T, S)`, computed by the reference."""
+        """Return the attention weights `(B, H, T, S)`, computed by the reference formula."""
         q_BHTd = self.project_q(query_BTD, info)
         mask, scoring = self._fit(mask, q_BHTd, kv), self._scoring(info)
         return info.confine(self.pattern).weights(q_BHTd, kv, mask, scoring)

@@ -1,8 +1,8 @@
 """Keys and values of the tokens already decoded.
 
 The cache belongs to the caller and is never an attribute of a module, so two requests can share
-one model. A decoder layer says `kv = past.extend(layer, kv)` and does not know which of these it
-talks to: `NoPast` in training, `Cache` in decoding.
+one model. A decoder layer calls `kv = past.extend(layer, kv)` without knowing which kind of past
+it has: `NoPast` in training, `Cache` in decoding.
 """
 
 from collections.abc import Sequence
@@ -20,27 +20,27 @@ class KeyValue(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Which row each row of a batch becomes; which rows move is computed once, for all layers."""
+    """A reordering of a batch's rows; which rows move is computed once, for all layers."""
 
     rows_N: Tensor
-    """Row `n` becomes what row `rows[n]` was."""
+    """The old row `rows[n]` that becomes row `n`."""
     moving: Tensor
-    """The rows that become another one."""
+    """The rows whose content changes."""
 
     @classmethod
     def of(cls, rows_N: Tensor) -> "Rows":
-        """Find out which rows move; on a GPU this waits for the answer."""
+        """Find the rows that move; on a GPU this waits for the result."""
         places = torch.arange(len(rows_N), device=rows_N.device)
         return cls(rows_N, (rows_N != places).nonzero().flatten())
 
 
 class NoPast:
-    """No tokens before: `extend` gives back its argument, so training runs the same code."""
+    """An empty past: `extend` returns its argument, so training runs the same code."""
 
     length = 0
 
     def extend(self, layer: int, kv: KeyValue) -> KeyValue:  # noqa: ARG002 (the protocol's form)
-        """Give back `kv` as it is."""
+        """Return `kv` unchanged."""
         return kv
 
 
@@ -49,27 +49,27 @@ class Storage(Protocol):
 
     @property
     def length(self) -> int:
-        """Positions seen so far."""
+        """Number of positions seen so far."""
 
     def room(self) -> int:
-        """Return how many positions can be appended before it copies those it holds."""
+        """Return how many positions can be appended without copying the stored ones."""
 
     def extend(self, kv: KeyValue) -> KeyValue:
-        """Append new keys and values and give back all that may be attended to."""
+        """Append new keys and values and return all that may be attended to."""
 
     def select(self, rows: Rows) -> None:
         """Reorder, repeat or drop rows of the batch."""
 
 
 class Cache:
-    """A storage for each layer, moved together."""
+    """One storage per layer, reordered together."""
 
     def __init__(self, storages: Sequence[Storage]) -> None:
         self.storages = tuple(storages)
 
     @property
     def length(self) -> int:
-        """Positions that every layer holds (the last layer is extended last)."""
+        """Number of positions in every layer (the last layer is extended last)."""
         return self.storages[-1].length if self.storages else 0
 
     def extend(self, layer: int, kv: KeyValue) -> KeyValue:
@@ -77,7 +77,7 @@ class Cache:
         return self.storages[layer].extend(kv)
 
     def select(self, rows_N: Tensor) -> None:
-        """Let row `n` of the batch become what row `rows[n]` was, in every layer."""
+        """Replace row `n` of the batch with the old row `rows[n]`, in every layer."""
         rows = Rows.of(rows_N)
         for storage in self.storages:
             storage.select(rows)
@@ -85,4 +85,4 @@ class Cache:
 
 NO_PAST = NoPast()
 Past = NoPast | Cache
-"""What a decoder knows of the tokens before."""
+"""Keys and values of the preceding tokens, if any."""

@@ -1,4 +1,4 @@
-"""What every layer of a stack is built from: the part that the configs of all models share."""
+"""The layer settings that the configs of all models share."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -20,7 +20,7 @@ from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
 NormPosition = Literal["post", "pre", "deepnorm"]
 LOOKED_AT = 64
-"""Tokens for which the mask of a decoder's pattern is compared with what it says of itself."""
+"""Number of tokens for which the mask of a decoder's pattern is checked against `is_causal`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class LayerConfig:
     def _check_patterns(
         self, name: str, patterns: tuple[AttentionPattern, ...], *, causal: bool = False
     ) -> None:
-        """Reject settings that a pattern would silently ignore, and what a decoder must not see."""
+        """Reject settings that a pattern would silently ignore, and non-causal ones in decoders."""
         for index, pattern in enumerate(patterns):
             here = f'{name}[{index}] = "{pattern.kind}"'
             if causal and not (pattern.is_causal and _looks_back(pattern, here)):
@@ -129,7 +129,7 @@ class LayerConfig:
         return self.norm_position == "pre" if self.final_norm is None else self.final_norm
 
     def make_attention(self, pattern: Pattern) -> MultiHeadAttention:
-        """Build an attention with these settings."""
+        """Build an attention module with these settings."""
         return MultiHeadAttention(
             self.d_model,
             self.num_heads,
@@ -161,7 +161,7 @@ class LayerConfig:
         return make_norm(self.norm, self.d_model, eps=self.norm_eps, bias=self.bias)
 
     def init_stack(self, stack: nn.Module, depth: DeepNorm | None) -> None:
-        """Draw or scale a stack's weights again where the initialisation depends on the depth."""
+        """Redraw or rescale a stack's weights if the initialisation depends on the depth."""
         attentions = [m for m in stack.modules() if isinstance(m, MultiHeadAttention)]
         ffns = [m for m in stack.modules() if isinstance(m, FeedForward)]
         ups = [ffn.up for ffn in ffns] + [ffn.value for ffn in ffns if ffn.value is not None]
@@ -175,8 +175,8 @@ class LayerConfig:
 
 
 def _looks_back(pattern: Pattern, here: str) -> bool:
-    """Whether a mask hides what comes later; without one, `attend` is believed to do so."""
-    with torch.device("cpu") as cpu:  # also for a mask that takes the default device
+    """Return whether a mask hides later keys; without a mask, `attend` is trusted to do so."""
+    with torch.device("cpu") as cpu:  # also for a mask made on the default device
         mask = pattern.mask(LOOKED_AT, LOOKED_AT, cpu)
     if mask is None:
         return True

@@ -1,9 +1,9 @@
-"""Scaled dot-product attention (paper, section 3.2.1): masks, the formula, and what scales it.
+"""Scaled dot-product attention (paper, section 3.2.1): masks, the formula and its options.
 
     Attention(Q, K, V) = softmax(Q K^T / sqrt(d) + mask) V
 
-Masks are boolean, True means *may attend*; they compose by `&` and broadcast to `(B, H, T, S)`.
-The additive form that the products need is made here and nowhere else.
+Masks are boolean, True means *may attend*; they combine with `&` and broadcast to `(B, H, T, S)`.
+Only this file makes the additive form that the products need.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ def reference_attention(
     mask: Tensor | None = None,
     scoring: "Scoring | None" = None,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the paper's formula (section 3.2.1): outputs and weights.
+    """Compute outputs and weights by the paper's formula (section 3.2.1).
 
     `weights = softmax(q k^T / sqrt(d))` over the keys that the mask lets a query see, and
-    `out = weights v`; with the scale, the cap and the bias of `scoring` where it is given, and
-    without its dropout. A query that sees nothing has weights and an output of zeros. Every fast
-    path is tested against this one, which returns the weights `(B, H, T, S)`. Of fewer key-value
-    heads than heads, each serves a group of neighbours.
+    `out = weights v`. If `scoring` is given, its scale, cap and bias apply, but not its dropout. A
+    query that sees nothing has zero weights and a zero output. Every fast path is tested against
+    this one, which returns the weights `(B, H, T, S)`. If there are fewer key-value heads than
+    heads, each serves a group of neighbours.
     """
     scoring = scoring or Scoring(scale=q_BHTd.shape[-1] ** -0.5)
     group = q_BHTd.shape[1] // k_BKSd.shape[1]
@@ -56,17 +56,17 @@ def length_mask(lengths_B: Tensor, num_keys: int) -> Tensor:
 
 
 def causal_mask(num_queries: int, num_keys: int, device: torch.device | None = None) -> Tensor:
-    """Let query `i` see the keys up to its own place: shape `(T, S)`.
+    """Let query `i` see the keys up to its own position: shape `(T, S)`.
 
     The queries are the last `T` of the `S` positions (the earlier ones are in a cache), so query
-    `i` has the position `S - T + i`, and `mask[i, j] = (j <= S - T + i)`.
+    `i` is at position `S - T + i`, and `mask[i, j] = (j <= S - T + i)`.
     """
     square = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
     return square.tril(num_keys - num_queries)
 
 
 def both_masks(own: Tensor | None, mask: Tensor | None) -> Tensor | None:
-    """Return who may see whom under a pattern's own mask and another; None where all see all."""
+    """Combine a pattern's own mask with another one; None if both are None."""
     if own is None or mask is None:
         return mask if own is None else own
     return own & mask
@@ -82,8 +82,8 @@ def distances(num_queries: int, num_keys: int, device: torch.device | None = Non
 def check_mask(mask: Tensor, shape_BHTS: tuple[int, int, int, int]) -> None:
     """Reject a mask that is not boolean or does not broadcast to `(B, H, T, S)`.
 
-    An additive mask of zeros and minus infinities, read as a boolean one, hides exactly what it
-    should show; hence the check of the dtype.
+    The dtype is checked because an additive mask of zeros and minus infinities, read as boolean,
+    would hide exactly what it should show.
     """
     if mask.dtype is not torch.bool:
         raise TypeError(f"a mask must be boolean, True where a query may attend; got {mask.dtype}")
@@ -95,7 +95,7 @@ def check_mask(mask: Tensor, shape_BHTS: tuple[int, int, int, int]) -> None:
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """Return 0 where `mask` is True and a number that the softmax turns into exactly 0 elsewhere.
 
-    The number is half of the smallest finite one: added to any score it neither overflows (as
+    The number is half the lowest finite one: added to any score it neither overflows (as
     `-1e9` does in float16) nor turns a fully masked row into NaN (as `-inf` does).
     """
     zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
@@ -103,13 +103,13 @@ def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 Bias = Callable[[Tensor], Tensor]
-"""From distances `j - i` (key minus query), `(T, S)`, to what the scores get, `(H, T, S)`."""
+"""From distances `j - i` (key minus query), `(T, S)`, to score biases, `(H, T, S)`."""
 
 
 def soft_cap(x: Tensor, cap: float | None) -> Tensor:
     """Compute `c tanh(x / c)`: close to `x` near zero, never further from zero than `c`.
 
-    For scores and for logits (Gemma 2, section 2). Without a cap it is `x`.
+    For scores and for logits (Gemma 2, section 2). Without a cap, return `x`.
     """
     return x if cap is None else cap * torch.tanh(x / cap)
 
@@ -125,17 +125,17 @@ class Scoring:
     bias: Bias | None = None
     """Added to the scores by distance (T5, ALiBi)."""
     dropout: Dropout | None = None
-    """On the weights, in training."""
+    """Dropout on the weights, in training."""
 
     def cap(self, scores: Tensor) -> Tensor:
         """Apply the soft cap."""
         return soft_cap(scores, self.soft_cap)
 
     def drop(self, weights: Tensor) -> Tensor:
-        """Drop weights in training."""
+        """Apply dropout to the weights in training."""
         return weights if self.dropout is None else self.dropout(weights)
 
     @property
     def dropout_p(self) -> float:
-        """The probability with which a weight is dropped now."""
+        """The current probability of dropping a weight, 0 outside training."""
         return self.dropout.p if self.dropout is not None and self.dropout.training else 0.0

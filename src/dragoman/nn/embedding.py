@@ -15,13 +15,13 @@ from dragoman.nn.position.scheme import Positions
 class TokenEmbedding(nn.Module):
     """`E[ids] * sqrt(D)`: ids `(B, L)` to vectors `(B, L, D)`.
 
-    The row of `pad_id` starts as zeros and receives no gradient from here. The matrix is drawn
-    from `N(0, 1/D)` where it is scaled (so that the scaled vectors have unit variance and the
-    same matrix, tied, gives logits of unit variance), else from `N(0, 0.02^2)`. Under autocast the
-    vectors leave in the autocast dtype: the residual stream then stays in it.
+    The row of `pad_id` starts at zero and receives no gradient from this module. The matrix is
+    drawn from `N(0, 1/D)` if it is scaled (so that the scaled vectors have unit variance and the
+    same matrix, tied, gives logits of unit variance), otherwise from `N(0, 0.02^2)`. Under autocast
+    the vectors have the autocast dtype, so the residual stream has it too.
 
     A vocabulary without padding (GPT-2, Llama) has `pad_id = -1`: no row is special, and ids of -1,
-    which masks hide, are given some row.
+    which masks hide, are mapped to row 0.
     """
 
     def __init__(self, vocab_size: int, d_model: int, *, pad_id: int, scale: bool = True) -> None:
@@ -37,7 +37,7 @@ class TokenEmbedding(nn.Module):
                 self.weight[pad_id].zero_()
 
     def forward(self, ids_BL: Tensor) -> Tensor:
-        """Look up and scale."""
+        """Look up the ids and scale the vectors."""
         if self.pad_id >= 0:
             x_BLD = F.embedding(ids_BL, self.weight, padding_idx=self.pad_id) * self.scale
         else:
@@ -49,7 +49,7 @@ class TokenEmbedding(nn.Module):
 
 
 class Embedding(TokenEmbedding):
-    """`drop(norm(E[ids] * scale + PE(positions) + types))`, each part where the config has it."""
+    """`drop(norm(E[ids] * scale + PE(positions) + types))`, with the parts that the config has."""
 
     def __init__(self, config: LayerConfig, vocab_size: int, *, num_token_types: int = 0) -> None:
         super().__init__(
@@ -57,21 +57,21 @@ class Embedding(TokenEmbedding):
         )
         self.positions = config.positions.make_table(config.d_model)
         self.num_positions = config.positions.num_positions
-        """Positions that have a vector; None where nothing bounds them."""
+        """Number of positions that have a vector; None if unlimited."""
         self.types = nn.Embedding(num_token_types, config.d_model) if num_token_types else None
         if self.types is not None:
-            nn.init.normal_(self.types.weight, std=0.02)  # torch's own would drown the tokens
+            nn.init.normal_(self.types.weight, std=0.02)  # torch's default would drown the tokens
         self.norm = config.make_norm() if config.embedding_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
 
     def embed(self, ids_BL: Tensor, positions: Positions, types_BL: Tensor | None = None) -> Tensor:
-        """Map ids `(B, L)` to vectors `(B, L, D)`; types are 0 unless given."""
+        """Map ids `(B, L)` to vectors `(B, L, D)`; types default to 0."""
         return self.complete(self(ids_BL), positions, types_BL)
 
     def complete(
         self, x_BLD: Tensor, positions: Positions, types_BL: Tensor | None = None
     ) -> Tensor:
-        """Add positions and types to vectors that may come from anywhere, norm and dropout."""
+        """Add positions and types to vectors from any source, then apply norm and dropout."""
         if self.positions is not None:
             x_BLD = self.positions(x_BLD, positions)
         if self.types is not None:

@@ -49,7 +49,7 @@ class FeedForward(nn.Module):
                 init_linear(linear)
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        """Map `(B, L, D)` to `(B, L, D)`, each position by itself."""
+        """Map `(B, L, D)` to `(B, L, D)`, each position independently."""
         hidden_BLF = self.activation(self.up(x_BLD))
         if self.value is not None:
             hidden_BLF = hidden_BLF * self.value(x_BLD)

@@ -1,8 +1,8 @@
 """Layers and stacks of the encoder and the decoder (paper, section 3.1, figure 1).
 
-One set of parts for the three variants: an encoder, a decoder with cross-attention (the paper), and
-a decoder without it (GPT). Positions and masks are made once for each call of a stack and passed to
-its layers.
+The same parts serve three variants: an encoder, a decoder with cross-attention (the paper), and a
+decoder without it (GPT). Positions and masks are made once per call of a stack and passed to its
+layers.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,9 +33,9 @@ class Memory(NamedTuple):
 
 
 class Residual(nn.Module):
-    """Wrap a sublayer `f`: post-norm `norm(x + drop(f(x)))`, pre-norm `x + drop(f(norm(x)))`.
+    """Residual around `f`: post-norm `norm(x + drop(f(x)))`, pre-norm `x + drop(f(norm(x)))`.
 
-    DeepNorm is post-norm with the branch past the sublayer made stronger, `norm(alpha x + ...)`.
+    DeepNorm is post-norm with a stronger residual branch, `norm(alpha x + ...)`.
     """
 
     def __init__(self, config: LayerConfig, alpha: float = 1.0) -> None:
@@ -101,13 +101,13 @@ class Layer(nn.Module):
         return out_NTD
 
     def project_memory(self, memory_BSD: Tensor) -> KeyValue:
-        """Make the keys and values of cross-attention."""
+        """Project the memory to the keys and values of cross-attention."""
         if self.cross_attn is None:
             raise ValueError("this decoder was built without cross-attention")
         return self.cross_attn.project_kv(memory_BSD)
 
     def _cross_attention(self, x_NTD: Tensor, memory: Memory) -> Tensor:
-        """Attend to the memory, which has a row for each of `B` sentences, `N = B * W`.
+        """Attend to the memory, which has one row for each of `B` sentences; `N = B * W`.
 
         The `W` beams of a sentence are adjacent rows and share its memory: they are folded to
         `(B, W * T, D)`, a view, since queries do not see each other here.
@@ -118,10 +118,10 @@ class Layer(nn.Module):
 
 
 class Stack(nn.Module):
-    """Layers one after another, and a last norm where the config has it (pre-norm needs it).
+    """A sequence of layers, with a final norm if the config has one (pre-norm needs it).
 
-    What position schemes make for attention (rotary angles, the bias of the scores) belongs to the
-    stack: all layers share it, as in T5.
+    The rotary angles or score bias of a position scheme belong to the stack: all layers share
+    them, as in T5.
     """
 
     def __init__(self, config: LayerConfig, layers: Iterable[nn.Module], *, causal: bool) -> None:
@@ -130,27 +130,27 @@ class Stack(nn.Module):
         self.final_norm = config.make_norm() if config.ends_in_norm else nn.Identity()
         self.layer_drop = config.layer_drop
         self.checkpointing = False
-        """Whether activations are computed again in the backward pass instead of kept."""
+        """Whether activations are recomputed in the backward pass instead of stored."""
         self.rotation = config.positions.make_rotation(config.width)
         self.bias = config.positions.make_bias(config.num_heads, bidirectional=not causal)
 
     def each_layer(self) -> list[Layer]:
-        """Return the layers that attend, from the first to the last."""
+        """Return the attention layers, first to last."""
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
     def position_info(
         self, x_BLD: Tensor, positions: Positions, documents: Documents | None = None
     ) -> PositionInfo:
-        """Make what attention needs to know about the positions of this call."""
+        """Return the position information that attention needs in this call."""
         angles = None if self.rotation is None else self.rotation.angles(positions, x_BLD)
         return PositionInfo(angles, self.bias, None if documents is None else documents.pack)
 
     def _run(self, layer: Callable[..., Tensor], x_BLD: Tensor, *rest: object) -> Tensor:
-        """Run one layer; in training it may be dropped, or forget its activations.
+        """Run one layer, with layer drop and activation checkpointing in training.
 
-        A layer is left out as a whole with probability `layer_drop` (Fan et al., 2020). Activation
-        checkpointing (Chen et al., 2016) keeps a layer's input alone and computes the rest again,
-        with the same random numbers, so it changes no number.
+        A layer is skipped as a whole with probability `layer_drop` (Fan et al., 2020). Activation
+        checkpointing (Chen et al., 2016) stores only a layer's input and recomputes the rest with
+        the same random numbers, so the results do not change.
         """
         if self.training and self.layer_drop and float(torch.rand(())) < self.layer_drop:
             return x_BLD
@@ -160,7 +160,7 @@ class Stack(nn.Module):
 
 
 class Encoder(Stack):
-    """A stack of layers without cross-attention; `patterns` are repeated over the layers."""
+    """A stack of layers without cross-attention; the layers cycle through `patterns`."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Encoder(Stack):
 class Decoder(Stack):
     """A stack of layers with cross-attention (the paper) or without (GPT).
 
-    `patterns` of self-attention, all of them causal, are repeated over the layers.
+    The layers cycle through the `patterns` of self-attention, which are all causal.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class Decoder(Stack):
         self.counts_places = any(pattern.counts_places for pattern in patterns)
 
     def project_memory(self, memory_BSD: Tensor) -> list[KeyValue]:
-        """Make the keys and values of cross-attention, once for each source and layer."""
+        """Project the memory, once per source, to each layer's keys and values."""
         return [layer.project_memory(memory_BSD) for layer in self.each_layer()]
 
     def make_cache(self) -> Cache:
@@ -229,8 +229,8 @@ class Decoder(Stack):
     ) -> Tensor:
         """Map embeddings of the target `(N, T, D)` to hidden states `(N, T, D)`.
 
-        `memory` holds what each layer's cross-attention attends to. Unless `info` is given, the
-        tokens are the next ones after `past`.
+        `memory` contains what each layer's cross-attention attends to. By default the positions
+        follow those of `past`; `info` overrides them.
         """
         info = info or self.position_info(x_NTD, range(past.length, past.length + x_NTD.shape[1]))
         for index, layer in enumerate(self.layers):

@@ -1,7 +1,7 @@
 """Normalisation of each token's vector.
 
-A norm gives back the dtype that it is given. On a GPU autocast computes norms in float32; handed on
-so, the residual stream of a model in bfloat16 and its output layer would run in float32.
+A norm returns the dtype of its input. On a GPU, autocast computes norms in float32; without a cast
+back, the residual stream of a bfloat16 model and its output layer would run in float32.
 """
 
 from typing import Literal
@@ -17,7 +17,7 @@ class LayerNorm(nn.Module):
     """`(x - mean) / sqrt(var + eps) * weight + bias` over the last axis (Ba et al., 2016).
 
     The variance is the biased one (divided by `D`, not `D - 1`) and `eps` is inside the root:
-    with either changed, weights do not carry over to or from other libraries.
+    if either is changed, weights cannot be exchanged with other libraries.
     """
 
     def __init__(self, d_model: int, *, eps: float = 1e-5, bias: bool = True) -> None:
@@ -47,7 +47,7 @@ class RMSNorm(nn.Module):
 
 
 def make_norm(name: NormName, d_model: int, *, eps: float, bias: bool) -> LayerNorm | RMSNorm:
-    """Build the normalisation that a config names; RMSNorm has no bias to switch."""
+    """Build the norm that a config names; `bias` does not apply to RMSNorm."""
     if name == "rms":
         return RMSNorm(d_model, eps=eps)
     return LayerNorm(d_model, eps=eps, bias=bias)

@@ -2,10 +2,11 @@
 
     wkv_t = sum_{i<t} e^{k_i - (t-1-i) w} v_i + e^{u + k_t} v_t, over the same sum without v
 
-in each channel by itself: `w = exp(decay)` and `u = bonus` are learned. Numerator and denominator
-follow one line, `h_t = e^{-w} h_{t-1} + e^{k_t} (v_t, 1)`, and are all of the past that a later
-token needs. They are kept relative to the largest exponent among their terms, so that no key is too
-large: `m_t = max(m_{t-1} - w, k_t)`. Both lines are the same `scan`, with other operations.
+independently in each channel; `w = exp(decay)` and `u = bonus` are learned. Numerator and
+denominator follow the recurrence `h_t = e^{-w} h_{t-1} + e^{k_t} (v_t, 1)` and are all that later
+tokens need of the past. They are stored relative to the largest exponent among their terms,
+`m_t = max(m_{t-1} - w, k_t)`, so that no key is too large. Both recurrences are the same `scan`
+with different operations.
 """
 
 import math
@@ -35,15 +36,15 @@ STATE = 5  # vectors: the last inputs of both mixings, numerator, denominator, l
 class Rwkv:
     """RWKV's layers, version 4 (Peng et al., 2023): time mixing and channel mixing, no attention.
 
-    Every token takes a mean of the values up to it, whose weights fall with the distance by a decay
-    that each channel learns. A config names it in place of the patterns of a decoder's layers.
+    Every token takes a mean of the values up to it, whose weights decay with the distance at a rate
+    that each channel learns. A config names it instead of the patterns of a decoder's layers.
     """
 
     kind: Literal["rwkv"] = "rwkv"
 
 
 def check_rwkv(config: LayerConfig) -> None:
-    """Raise InputError for a setting of a part that RWKV's layers lack."""
+    """Raise InputError if a setting is for a part that RWKV's layers lack."""
     heads = ("num_kv_heads", "head_dim", "qkv_bias", "qk_norm")
     scores = ("attention_scale", "score_soft_cap", "attention_dropout")
     rest = ("ffn_bias", "ffn_dropout", "gated", "activation", "norm_position")
@@ -62,9 +63,9 @@ def check_rwkv(config: LayerConfig) -> None:
 def scan(factor_BLxD: Tensor, added_BLyD: Tensor, times: Operation, plus: Operation) -> Tensor:
     """Return `h_t = plus(times(factor_t, h_{t-1}), added_t)`, `h_0 = added_0`, `(B, L, y, D)`.
 
-    In `sqrt(L)` chunks of `sqrt(L)` positions: each chunk by itself, all of them at once, then what
-    the earlier ones hand on, one after another. So some `3 sqrt(L)` operations on large tensors
-    replace `2 L` on small ones. `times` must distribute over `plus`, as for sums of products.
+    Runs in `sqrt(L)` chunks of `sqrt(L)` positions: first all chunks at the same time, then the
+    carry from chunk to chunk. So about `3 sqrt(L)` operations on large tensors replace `2 L` on
+    small ones. `times` must distribute over `plus`, as for sums of products.
     """
     length, size = added_BLyD.shape[1], math.isqrt(added_BLyD.shape[1])
     factor, h = (
@@ -81,7 +82,7 @@ def scan(factor_BLxD: Tensor, added_BLyD: Tensor, times: Operation, plus: Operat
 
 
 class _LinearScan(torch.autograd.Function):
-    """`scan` of sums of products; its gradient is the same scan from the end."""
+    """`scan` of sums of products; its gradient is the same scan in reverse."""
 
     @staticmethod
     def forward(ctx: Any, factor_BL1D: Tensor, added_BLyD: Tensor) -> Tensor:  # noqa: ANN401 (torch's context)
@@ -92,7 +93,7 @@ class _LinearScan(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401
         factor_BL1D, h_BLyD = ctx.saved_tensors
-        later_BL1D = factor_BL1D.roll(-1, dims=1)  # no scan looks at the factor of its first place
+        later_BL1D = factor_BL1D.roll(-1, dims=1)  # a scan ignores its first factor
         back = scan(later_BL1D.flip(1), grads[0].flip(1), torch.mul, torch.add).flip(1)
         slopes_BL1D = (back[:, 1:] * h_BLyD[:, :-1]).sum(dim=2, keepdim=True)
         return F.pad(slopes_BL1D, (0, 0, 0, 0, 1, 0)), back
@@ -106,7 +107,7 @@ def wkv(
     The state is numerator, denominator and largest exponent; before the first token 0, 0 and -inf.
     """
     w_D = decay_D.exp()
-    with torch.no_grad():  # a factor of numerator and denominator: any would do
+    with torch.no_grad():  # cancels in the quotient: any value would do
         k_BL1D = torch.cat([state_B3D[:, 2:], k_BLD], dim=1)[:, :, None]
         largest = scan((-w_D).expand(k_BL1D.shape), k_BL1D, torch.add, torch.maximum)[:, :, 0]
     before_BLD, after_BLD = largest[:, :-1], largest[:, 1:]
@@ -126,7 +127,7 @@ def wkv(
 
 
 def _mixed(x_BLD: Tensor, last_B1D: Tensor, *mixes: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Return `mix * x_t + (1 - mix) * x_{t-1}` for each of the mixes, and the last input."""
+    """Return `mix * x_t + (1 - mix) * x_{t-1}` for each mix, and the last input."""
     before_BLD, last_B1D = torch.cat([last_B1D, x_BLD], dim=1).split([x_BLD.shape[1], 1], dim=1)
     return [before_BLD + (x_BLD - before_BLD) * mix_D for mix_D in mixes], last_B1D
 
@@ -134,8 +135,8 @@ def _mixed(x_BLD: Tensor, last_B1D: Tensor, *mixes: Tensor) -> tuple[list[Tensor
 class TimeMix(nn.Module):
     """`W_o (sigmoid(r) * wkv(k, v))`, each of `r, k, v = W (mix * x_t + (1 - mix) * x_{t-1})`.
 
-    Peng et al. (2023), section 3. Mixes, decay and bonus begin as in its appendix: they differ by
-    channel and by the height of the layer, so that some channels remember long and some do not.
+    Peng et al. (2023), section 3. Mixes, decay and bonus are initialised as in its appendix: they
+    differ by channel and layer depth, so that only some channels have a long memory.
     """
 
     def __init__(self, d_model: int, index: int, num_layers: int) -> None:
@@ -155,7 +156,7 @@ class TimeMix(nn.Module):
             init_linear(linear)
 
     def forward(self, x_BLD: Tensor, state_B4D: Tensor) -> tuple[Tensor, Tensor]:
-        """Map `(B, L, D)` to `(B, L, D)`; the state is the last input, then that of `wkv`."""
+        """Map `(B, L, D)` to `(B, L, D)`; the state is the last input, then the state of `wkv`."""
         mixes = (self.mix_key, self.mix_value, self.mix_receptance)
         (k_BLD, v_BLD, r_BLD), last_B1D = _mixed(x_BLD, state_B4D[:, :1], *mixes)
         k_BLD, v_BLD, r_BLD = self.key(k_BLD), self.value(v_BLD), sigmoid(self.receptance(r_BLD))
@@ -188,7 +189,7 @@ class ChannelMix(nn.Module):
 
 
 class RwkvLayer(nn.Module):
-    """Time mixing and channel mixing, each inside a residual."""
+    """Time mixing and channel mixing, each in a residual connection."""
 
     def __init__(self, config: LayerConfig, index: int, num_layers: int) -> None:
         super().__init__()
@@ -198,7 +199,7 @@ class RwkvLayer(nn.Module):
         self.time_mix_residual, self.channel_mix_residual = Residual(config), Residual(config)
 
     def forward(self, x_NTD: Tensor, past: Past = NO_PAST) -> Tensor:
-        """Map `(N, T, D)` to `(N, T, D)`; `past` keeps the state before and after them."""
+        """Map `(N, T, D)` to `(N, T, D)`; `past` stores the state between calls."""
         kv = past.extend(self.index, KeyValue(x_NTD[:, None], x_NTD[:, None]))
         storage = kv.storage if isinstance(kv, Continued) else None
         state_N5D = None if storage is None else storage.state_BKde
@@ -226,9 +227,9 @@ class RwkvLayer(nn.Module):
 
 
 class RwkvDecoder(Stack):
-    """A stack of RWKV's layers. Its cache keeps five vectors a layer, however long the text.
+    """A stack of RWKV layers, with a cache of five vectors per layer at any length.
 
-    A layer keeps no token that it could hide again, so a row may be padded at its end alone.
+    A layer cannot hide a token that it has already read, so rows may be padded only at their end.
     """
 
     counts_places = True

@@ -1,4 +1,4 @@
-"""The sizes of attention, and whether they fit together."""
+"""The sizes of attention and the check that they are compatible."""
 
 from dragoman.errors import InputError
 from dragoman.ranges import Count, check_range
@@ -9,8 +9,8 @@ def head_width(
 ) -> int:
     """Return the width of a head, `d_model / num_heads` unless `head_dim` is given.
 
-    Raises InputError for a size that is not an integer of 1 or more, and for sizes that do not
-    divide each other.
+    Raises InputError if a size is not an integer of 1 or more, or if sizes do not divide each
+    other.
     """
     optional = {"num_kv_heads": num_kv_heads, "head_dim": head_dim}
     sizes = {name: size for name, size in optional.items() if size is not None}

@@ -1,7 +1,7 @@
-"""From sound to the vectors of an encoder: the log-mel spectrogram, and two convolutions.
+"""From sound to the vectors of an encoder: the log-mel spectrogram and two convolutions.
 
 The front end of Whisper (Radford et al., 2023, section 2.2), which has the same two parts as most
-recognizers of speech: energies on a scale of pitch, and convolutions that halve their number.
+speech recognizers: energies on a pitch scale, and convolutions that halve their number.
 """
 
 import math
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from dragoman.errors import InputError
 
 BREAK_HZ, BREAK_MEL = 1000.0, 15.0
-"""Where the scale goes from a line to a logarithm."""
+"""Where the scale changes from linear to logarithmic."""
 STEP = 27 / math.log(6.4)
-"""Mels for a pitch `e` times as high, above the break: 27 from 1 to 6.4 kHz."""
+"""Mels per factor `e` in frequency above the break: 27 from 1 to 6.4 kHz."""
 
 
 def hertz_to_mel(hertz: Tensor) -> Tensor:
@@ -34,11 +34,11 @@ def mel_to_hertz(mel: Tensor) -> Tensor:
 
 
 def mel_filters(num_mels: int, rate: int, window: int) -> Tensor:
-    """Make the matrix `(M, window / 2 + 1)` in float64 from powers of frequencies to mel bands.
+    """Return the matrix `(M, window / 2 + 1)`, float64, from frequency powers to mel bands.
 
-    Band `i` is a triangle over the points `i`, `i + 1` and `i + 2` of `M + 2` that divide 0 to
+    Band `i` is a triangle over points `i`, `i + 1` and `i + 2` of the `M + 2` that divide 0 to
     `rate / 2` Hz into equal steps of mel. Its area is 1, so that wide bands are not louder.
-    Raises InputError for bands so narrow that one has no frequency.
+    Raises InputError if a band is so narrow that it contains no frequency.
     """
     top = float(hertz_to_mel(torch.tensor(rate / 2, dtype=torch.float64)))
     points = mel_to_hertz(torch.linspace(0, top, num_mels + 2, dtype=torch.float64))[:, None]
@@ -55,16 +55,16 @@ def mel_filters(num_mels: int, rate: int, window: int) -> Tensor:
 
 
 def log_mel(samples: Tensor, rate: int = 16_000, *, num_mels: int = 80) -> Tensor:
-    """Compute the log-mel spectrogram `(B, M, frames)` of sounds `(B, L)`, or of one without `B`.
+    """Compute the log-mel spectrogram `(B, M, frames)` of sounds `(B, L)`; `B` is optional.
 
-    Samples are between -1 and 1. There is a frame every 10 ms, `L // (rate // 100)` in all, each of
-    25 ms under a Hann window (lengths are rounded down to whole samples):
+    Samples are between -1 and 1. There is one frame every 10 ms, `L // (rate // 100)` in all, each
+    of 25 ms under a Hann window (lengths are rounded down to whole samples):
 
         x = log10(max(mel_filters |STFT|^2, 1e-10));  (max(x, max(x) - 8) + 4) / 4
 
-    The greatest value of a sound sets the floor, eight powers of ten below. As in Whisper (Radford
-    et al., 2023); there sounds are at 16 kHz and filled with zeros to 30 s. Raises InputError for a
-    sound shorter than half a window, and for too many bands (`mel_filters`).
+    The floor is eight powers of ten below the greatest value of a sound. As in Whisper (Radford et
+    al., 2023), where sounds are at 16 kHz and padded with zeros to 30 s. Raises InputError if a
+    sound is not longer than half a window or if there are too many bands (`mel_filters`).
     """
     window, hop = rate // 80 * 2, rate // 100
     if samples.shape[-1] <= window // 2:
@@ -81,9 +81,9 @@ def log_mel(samples: Tensor, rate: int = 16_000, *, num_mels: int = 80) -> Tenso
 
 
 class SoundEmbedding(nn.Module):
-    """`gelu(conv_2(gelu(conv_1(mels))))`: a vector for every two frames, in place of words.
+    """`gelu(conv_2(gelu(conv_1(mels))))`: a vector for every two frames, instead of words.
 
-    Both kernels are three frames wide with a zero on each side; the second moves by two.
+    Both kernels are three frames wide with one zero on each side; the second has stride 2.
     `EncoderOnly.encode` adds positions to the vectors; Whisper's are `Sinusoidal(layout="halves",
     exponent="d/2-1")`. Silence is encoded like any sound, so there is no mask.
     """

@@ -1,4 +1,4 @@
-"""The embedding of what words look like, beside that of their pieces."""
+"""Embedding of the surface features of words, next to that of their pieces."""
 
 import math
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 class WordEmbedding(nn.Module):
     """`sqrt(D / F) * sum_f E[features_f]`: `F` numbers of a word to a vector of unit variance.
 
-    Row 0 stands for no word: it is zeros and receives no gradient. The others are drawn from
+    Row 0 means "no word": it is zero and receives no gradient. The other rows are drawn from
     `N(0, 1/D)`.
     """
 

@@ -1,4 +1,4 @@
-"""Positions of tokens: schemes that are values, and what they make."""
+"""Position schemes as values, and the modules that they make."""
 
 from dragoman.nn.position.bias import ALiBi, RelativeBias
 from dragoman.nn.position.rotary import Rotary
@@ -8,5 +8,5 @@ from dragoman.nn.position.sinusoidal import Sinusoidal
 __all__ = ["PositionScheme"]
 
 PositionScheme = Sinusoidal | Learned | Rotary | RelativeBias | ALiBi | NoPositions
-"""The schemes that a config can name: added to the embeddings (sinusoidal, learned), turning
-queries and keys (rotary), added to the scores (relative bias, ALiBi), or nothing."""
+"""The schemes that a config can name: added to the embeddings (sinusoidal, learned), rotating
+queries and keys (rotary), added to the scores (relative bias, ALiBi), or none."""

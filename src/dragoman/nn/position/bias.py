@@ -1,4 +1,4 @@
-"""Positions that are added to the scores: what counts is how far a key is from its query."""
+"""Position biases that are added to the scores and depend on the distance of key and query."""
 
 import math
 from dataclasses import dataclass
@@ -53,10 +53,10 @@ class ALiBi(Scheme):
 class RelativeBiasTable(nn.Module):
     """`bias[h, i, j] = table[bucket(j - i), h]` (Raffel et al., 2020, section 2.1).
 
-    Half of the buckets hold one distance each; the other half grow with the logarithm of the
-    distance up to `max_distance`. Where a query sees both directions, one half of all buckets is
-    for keys behind it and the other for keys before it. Agrees with `T5Attention` of Hugging Face,
-    float32 logarithm included: at a border of two buckets rounding decides.
+    Half of the buckets cover one distance each; the other half grow with the logarithm of the
+    distance up to `max_distance`. If a query sees both directions, one half of all buckets is for
+    later keys and the other for earlier ones. Agrees with `T5Attention` of Hugging Face, including
+    its float32 logarithm: on the border of two buckets, rounding decides.
     """
 
     def __init__(self, scheme: RelativeBias, num_heads: int, *, bidirectional: bool) -> None:
@@ -92,9 +92,9 @@ class RelativeBiasTable(nn.Module):
 class ALiBiBias(nn.Module):
     """`bias[h, i, j] = -m_h |i - j|` with slopes `m_h = 2^(-8h/H)` (Press et al., 2022, section 3).
 
-    For a number of heads that is not a power of two the paper's code takes the slopes of the next
-    lower power, and between them every other one of the next higher power. No parameters: slopes
-    are made where they are needed.
+    If the number of heads is not a power of two, the slopes are, as in the paper's code, those of
+    the next lower power, then every other one of the next higher power. No parameters: the slopes
+    are computed.
     """
 
     def __init__(self, num_heads: int) -> None:

@@ -1,8 +1,8 @@
-"""Rotary positions (Su et al., 2021): queries and keys are turned by an angle `pos * theta_i`.
+"""Rotary positions (Su et al., 2021): queries and keys are rotated by angles `pos * theta_i`.
 
-A pair of numbers of a head, turned by its position's angle, has with another pair turned by
-another position's angle a dot product that depends on the difference of the two angles alone: the
-score of a query and a key knows how far they are apart and nothing else.
+The dot product of two pairs of numbers, each rotated by the angle of its position, depends only on
+the difference of the angles. So the score of a query and a key depends on their distance, not on
+their absolute positions.
 """
 
 import math
@@ -52,7 +52,7 @@ class LinearScaling(Scaling):
 class DynamicScaling(Scaling):
     """Raise the base with the length of the text, beyond that of training (NTK-aware, dynamic).
 
-    `base' = base (factor L / L_train - (factor - 1))^(d / (d - 2))`. Every call takes the base of
+    `base' = base (factor L / L_train - (factor - 1))^(d / (d - 2))`. Every call uses the base of
     its own last position; keys in a cache keep the base that they were written with, as in
     Hugging Face, so beyond `trained_length` cached and uncached decoding differ.
     """
@@ -74,9 +74,9 @@ class DynamicScaling(Scaling):
 class YaRN(Scaling):
     """Squeeze slow frequencies, keep fast ones, sharpen the softmax (Peng et al., 2024).
 
-    A frequency that turns more than `beta_fast` times within the context of training is kept, one
+    A frequency that turns more than `beta_fast` times within the training context is unchanged, one
     that turns fewer than `beta_slow` times is divided by `factor`, with a ramp between the two.
-    Queries and keys are multiplied by `0.1 ln(factor) + 1`, or by what a checkpoint says instead.
+    Queries and keys are multiplied by `attention_factor`, `0.1 ln(factor) + 1` by default.
     """
 
     kind: Literal["yarn"] = "yarn"
@@ -169,12 +169,12 @@ class Rotary(Scheme):
     """How frequencies change for contexts longer than those of training."""
 
     def make_rotation(self, head_dim: int) -> "RotaryAngles":
-        """Make what knows the angles of heads of this width."""
+        """Make the rotary angles for heads of this width."""
         self.check(head_dim, head_dim)
         return RotaryAngles(self, head_dim)
 
     def check(self, d_model: int, head_dim: int) -> None:  # noqa: ARG002 (the scheme's form)
-        """Raise InputError for an odd head_dim, or one that the scaling cannot serve."""
+        """Raise InputError for an odd head_dim, or one that the scaling does not support."""
         if head_dim % 2:
             raise InputError(f"head_dim = {head_dim} is odd; rotary positions need an even one")
         if isinstance(self.scaling, DynamicScaling) and head_dim == 2:
@@ -185,14 +185,14 @@ class Rotary(Scheme):
 
 @dataclass(frozen=True)
 class RotaryAngles:
-    """The angles of positions; computed in float64, since float32 loses those of far ones."""
+    """The angles of positions, in float64 because float32 is too coarse for distant ones."""
 
     scheme: Rotary
     head_dim: int
 
     @property
     def follows_length(self) -> bool:
-        """Whether the angle of a position depends on the last one of a call."""
+        """Whether the angle of a position depends on the last position of a call."""
         return isinstance(self.scheme.scaling, DynamicScaling)
 
     def angles(self, positions: Positions, like: Tensor) -> Angles:
@@ -219,7 +219,7 @@ def inverse_frequencies(base: float, head_dim: int) -> Tensor:
 
 
 def rotate(x_BHLd: Tensor, angles: Angles) -> Tensor:
-    """Turn each pair `(a, b)` of `(B, H, L, d)` to `(a cos - b sin, b cos + a sin)`."""
+    """Rotate each pair `(a, b)` of `(B, H, L, d)` to `(a cos - b sin, b cos + a sin)`."""
     cos_Lp, sin_Lp, pairing = angles
     if pairing == "halves":
         a_BHLp, b_BHLp = x_BHLd.chunk(2, dim=-1)

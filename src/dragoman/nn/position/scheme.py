@@ -1,6 +1,6 @@
-"""What a position scheme makes: a table, a rotation or a bias; and what attention gets of them.
+"""The interface of position schemes, which make a table, a rotation or a bias.
 
-And the two simplest schemes: none, and a learned vector for each position (Gehring et al., 2017).
+Also the two simplest schemes: none, and a learned vector per position (Gehring et al., 2017).
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from dragoman.ranges import Count, check_ranges
 
 Pairing = Literal["halves", "adjacent"]
 Positions = range | Tensor
-"""Of the tokens of a call: consecutive ones as a range, others as a tensor `(L)` or `(B, L)`."""
+"""Positions of a call's tokens: a range if consecutive, otherwise a tensor `(L)` or `(B, L)`."""
 
 
 def end_of(positions: Positions) -> int:
-    """Return the position after the last one; reading it from a tensor waits for a GPU."""
+    """Return the position after the last one; for a tensor this waits for the GPU."""
     if isinstance(positions, range):
         return positions.stop
     return int(positions.max()) + 1 if positions.numel() else 0
@@ -40,24 +40,24 @@ class Rotation(Protocol):
 
     @property
     def follows_length(self) -> bool:
-        """Whether the angle of a position depends on the last one of a call."""
+        """Whether the angle of a position depends on the last position of a call."""
 
     def angles(self, positions: Positions, like: Tensor) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""
 
 
 class PositionInfo(NamedTuple):
-    """What attention knows about positions: made once a call and handed to all layers."""
+    """Position information for attention, made once per call and passed to all layers."""
 
     angles: Angles | None = None
-    """By which queries and keys are rotated."""
+    """Rotation of queries and keys."""
     bias: Bias | None = None
-    """What is added to the scores."""
+    """Bias on the scores."""
     pack: Callable[[Pattern], Pattern] | None = None
     """Confines a pattern to the documents that are packed into each row."""
 
     def confine(self, pattern: Pattern) -> Pattern:
-        """Return who may see whom in these rows."""
+        """Return the pattern, confined to the documents of the rows if they are packed."""
         return pattern if self.pack is None else self.pack(pattern)
 
 
@@ -67,10 +67,10 @@ NO_POSITIONS = PositionInfo()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """How the model learns of a token's position, as a value.
+    """How the model receives the positions of tokens, as a value.
 
-    A scheme overrides one of the three `make` methods. What it makes may be a module with
-    parameters of its own, which are then trained, saved and counted.
+    A scheme overrides one of the three `make` methods. It may make a module with parameters, which
+    are then trained, saved and counted.
     """
 
     def __post_init__(self) -> None:
@@ -81,13 +81,13 @@ class Scheme:
         return None
 
     def make_rotation(self, head_dim: int) -> Rotation | None:  # noqa: ARG002 (overridden)
-        """Make what rotates the queries and keys of heads of this width."""
+        """Make the rotation of queries and keys for heads of this width."""
         return None
 
     def make_bias(self, num_heads: int, *, bidirectional: bool) -> nn.Module | None:  # noqa: ARG002 (overridden)
-        """Make a module from distances `j - i`, `(T, S)`, to what is added to scores, `(H, T, S)`.
+        """Make a module from distances `j - i`, `(T, S)`, to score biases, `(H, T, S)`.
 
-        Each stack has its own; `bidirectional` tells whether queries see later keys.
+        Each stack has its own; `bidirectional` says whether queries see later keys.
         """
         return None
 
@@ -98,11 +98,11 @@ class Scheme:
 
     @property
     def num_positions(self) -> int | None:
-        """Number of positions that the scheme knows; None where nothing bounds them."""
+        """Number of positions that the scheme supports; None if unlimited."""
         return None
 
     def check(self, d_model: int, head_dim: int) -> None:
-        """Raise InputError for widths that the scheme cannot serve."""
+        """Raise InputError for widths that the scheme does not support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +121,12 @@ class Learned(Scheme):
     """Positions that have a vector."""
 
     def make_table(self, d_model: int) -> "LearnedPositions":
-        """Make what adds the positions to vectors of this width."""
+        """Make the module that adds positions to vectors of this width."""
         return LearnedPositions(self.max_length, d_model)
 
     @property
     def num_positions(self) -> int:
-        """As many as the table has rows."""
+        """Number of rows of the table."""
         return self.max_length
 
 
@@ -139,9 +139,9 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.weight, std=0.02)
 
     def forward(self, x_BLD: Tensor, positions: Positions | None = None) -> Tensor:
-        """Add to `(B, L, D)` the rows of its positions; unless given, `0 ... L - 1`.
+        """Add the rows of the positions, by default `0 ... L - 1`, to `(B, L, D)`.
 
-        Raises InputError for a position that has no row.
+        Raises InputError if a position has no row.
         """
         if positions is None:
             positions = range(x_BLD.shape[1])

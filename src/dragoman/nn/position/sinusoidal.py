@@ -27,7 +27,7 @@ class Sinusoidal(Scheme):
     """Position of the first token; fairseq counts from pad_id + 1."""
 
     def make_table(self, d_model: int) -> "SinusoidalPositions":
-        """Make what adds the positions to vectors of this width."""
+        """Make the module that adds positions to vectors of this width."""
         return SinusoidalPositions(d_model, self)
 
     def check(self, d_model: int, head_dim: int) -> None:  # noqa: ARG002 (the scheme's form)
@@ -48,7 +48,7 @@ def sinusoidal_table(
 
     For each offset `k` there is one linear map `M_k` with `PE(pos + k) = M_k PE(pos)` for every
     `pos`: a rotation of each sine-cosine pair. The angles are computed in float64, since a float32
-    product of a large position and a frequency has lost its fraction. The other layout is a
+    product of a large position and a frequency loses its fraction. The other layout is a
     permutation of the columns; the other exponent, `i / (D/2 - 1)`, makes the last frequency
     exactly 1/10000.
     """
@@ -66,9 +66,9 @@ def sinusoidal_table(
 class SinusoidalPositions(nn.Module):
     """Add `PE(position)` to each vector; no parameter, not in the checkpoint.
 
-    A length never seen before works: the table grows by doubling. It is kept in the dtype and on
-    the device of the vectors, and recomputed when they change; it is not a buffer, since moving
-    a module would move it in float64, which some devices lack.
+    Any length works: the table grows by doubling. It has the dtype and device of the vectors and is
+    recomputed when they change; it is not a buffer, because moving a module would move it in
+    float64, which some devices lack.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.scheme = scheme or Sinusoidal()
         self._initial_length = initial_length
-        self._table_LD = torch.empty(0, d_model)  # made when it is needed
+        self._table_LD = torch.empty(0, d_model)  # made on first use
 
     def forward(self, x_BLD: Tensor, positions: Positions | None = None) -> Tensor:
-        """Add to `(B, L, D)` the vectors of its positions; unless given, `0 ... L - 1`."""
+        """Add the vectors of the positions, by default `0 ... L - 1`, to `(B, L, D)`."""
         if positions is None:
             positions = range(x_BLD.shape[1])
         first = self.scheme.first
