@@ -1,7 +1,6 @@
 """The two ways in which dense attention runs: plain products, and torch's fused kernel.
 
-Every pattern ends here, with tensors that it has cut and laid out so that little of what is
-computed is hidden. Leading axes (written `...`) may be a batch, or a batch and the blocks of a
+Every pattern ends here, with tensors laid out so that little of what is computed is masked. Leading axes (written `...`) may be a batch, or a batch and the blocks of a
 sequence. Keys and values may have fewer heads than queries: `K` divides `H`, and `H / K`
 neighbouring query heads share one.
 """
@@ -19,27 +18,27 @@ from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.products import head_product
 from dragoman.nn.dot_product import Scoring, additive, both_masks, causal_mask, distances
 
-PRODUCT_KEYS = 2048  # up to this many keys a CPU is served best by plain products
-LEARNT_KEYS = 512  # the same where a float32 model learns from rows without padding
-BLOCK_QUERIES = 256  # queries at a time where the fused kernel would keep a matrix
+PRODUCT_KEYS = 2048  # up to this many keys plain products are best on a CPU
+LEARNT_KEYS = 512  # the same when a float32 model trains on rows without padding
+BLOCK_QUERIES = 256  # queries at a time if the fused kernel would need a matrix
 VECTOR_KEYS = 16  # float32 numbers in the widest vector register of a CPU
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Those of a GPU but cuDNN's, which torch would take first on a Hopper: it makes a plan for each
-shape of a batch, which takes longer than the step (`docs/decisions.md`)."""
+"""The GPU kernels except cuDNN's, which torch would prefer on Hopper: it makes a plan for each batch
+shape, which takes longer than the step (`docs/decisions.md`)."""
 
 
 def dense_attention(
     q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring, *, is_causal: bool = False
 ) -> Tensor:
-    """Run dense attention the fast way for the device: the one place where that is decided.
+    """Compute dense attention the fast way for the device; only this function decides which.
 
     Measured (`docs/decisions.md`): on a CPU the fused kernel's backward pass takes up to nine times
     as long as plain products on sentences, and its result changes when keys are padded, while
     that of plain products does not (a translation must not depend on its neighbours). Beyond
-    `PRODUCT_KEYS` keys, and on every other device, the fused kernel saves memory and time; in
-    learning, where no neighbour matters, from fewer keys on if there is no padding. Where
-    it would need a `T x S` matrix (a soft-cap, a bias, a mask that differs by query), the queries
-    are taken in blocks, each with its rows of that matrix.
+    `PRODUCT_KEYS` keys, and on every other device, the fused kernel saves memory and time. In
+    training, where neighbours do not matter, it does so from fewer keys on if there is no padding.
+    If it would need a `T x S` matrix (a soft-cap, a bias, a mask that differs by query), the
+    queries are processed in blocks, each with its rows of that matrix.
     """
     num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
     if q_BHTd.device.type == "cpu" and num_keys <= _product_keys(q_BHTd, mask, scoring):
@@ -66,10 +65,10 @@ def attention_by_blocks(
     is_causal: bool,
     block_queries: int = BLOCK_QUERIES,
 ) -> Tensor:
-    """Attend with a block of queries at a time; a causal one meets no key behind its last query.
+    """Attend with one block of queries at a time; if causal, without keys after its last query.
 
-    In training each block is computed again in the backward pass, with the same dropout, so that
-    no more than one block's weights exist at any time.
+    In training each block is recomputed in the backward pass with the same dropout, so that the
+    weights of at most one block exist at any time.
     """
     num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
     by_products = needs_products(q_BHTd, scoring)
@@ -95,9 +94,9 @@ def attention_by_blocks(
 
 
 def needs_products(q_BHTd: Tensor, scoring: Scoring) -> bool:
-    """Whether the fused kernel cannot serve this scoring without a `T x S` matrix.
+    """Return whether the fused kernel would need a `T x S` matrix for this scoring.
 
-    It has no soft-cap; a bias is a matrix; and on a CPU it drops weights only as a matrix.
+    It has no soft-cap, a bias is a matrix, and on a CPU it drops weights only as a matrix.
     """
     drops = scoring.dropout_p > 0.0 and q_BHTd.device.type == "cpu"
     return scoring.soft_cap is not None or scoring.bias is not None or drops
@@ -112,7 +111,7 @@ def attention_by_products(
 ) -> Tensor:
     """Return `softmax(cap(scale q k^T) + bias + mask) v`, `(..., H, T, d)`.
 
-    `distance` is `j - i`, `(..., T, S)`, where the queries are not the last `T` of the positions.
+    `distance_TS` is `j - i`, `(..., T, S)`, if the queries are not the last `T` of the positions.
     Query heads that share a key-value head are rows of one product, so nothing is repeated.
     """
     scores_BHTS = shared_product(q_BHTd * scoring.scale, kv.k_BKSd.transpose(-2, -1))
@@ -125,9 +124,9 @@ def attention_by_products(
 def fused_attention(
     q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring, *, is_causal: bool = False
 ) -> Tensor:
-    """Return the same from torch's fused kernel, which keeps no `T x S` matrix of scores.
+    """Return the same from torch's fused kernel, which stores no `T x S` matrix of scores.
 
-    For what `needs_products` lets through. `is_causal` needs as many queries as keys.
+    Only for scoring without `needs_products`; `is_causal` needs as many queries as keys.
     """
     *batch, heads, num_queries, head_dim = q_BHTd.shape
     k_BKSd, v_BKSd = kv
@@ -154,9 +153,9 @@ def fused_attention(
 
 
 def _kernel_shares_heads(q_BHTd: Tensor, mask: Tensor | None) -> bool:
-    """Whether a kernel takes fewer key-value heads; else torch would keep a `T x S` matrix.
+    """Return whether a kernel accepts fewer key-value heads; else torch needs a `T x S` matrix.
 
-    Of those of a GPU flash attention alone does, which takes half precision and no mask.
+    On a GPU only flash attention does, which requires half precision and no mask.
     """
     half = q_BHTd.dtype in (torch.float16, torch.bfloat16)
     return q_BHTd.device.type == "cpu" or (mask is None and half)
@@ -175,7 +174,7 @@ def shared_product(a_BHTx: Tensor, b_BKxy: Tensor) -> Tensor:
 def adjust(
     scores_BHTS: Tensor, mask: Tensor | None, scoring: Scoring, distance_TS: Tensor | None = None
 ) -> Tensor:
-    """Cap the scores, add the bias of their distances, and hide what the mask hides."""
+    """Cap the scores, add the bias of their distances and apply the mask."""
     scores_BHTS = scoring.cap(scores_BHTS)
     if scoring.bias is not None:
         if distance_TS is None:
@@ -192,11 +191,11 @@ def adjust(
 
 
 def _softmax(scores_BHTS: Tensor) -> Tensor:
-    """Return the softmax over the keys; masked keys added at the end change no bit of it.
+    """Return the softmax over the keys; masked keys appended to it do not change its bits.
 
-    A CPU sums the exponentials of a part of a vector register in another order than those of a
-    full one: in float32 where there is no full one, in bfloat16 wherever a part is left over. So
-    registers are filled with keys that are never seen; in bfloat16 only where nothing is learned.
+    A CPU sums the exponentials of a partial vector register in another order than those of a full
+    one: in float32 if there is no full one, in bfloat16 whenever one is partial. So registers are
+    filled with hidden keys; in bfloat16 only without gradients.
     """
     num_keys = scores_BHTS.shape[-1]
     ragged = scores_BHTS.dtype is torch.bfloat16 and not torch.is_grad_enabled()
@@ -208,7 +207,7 @@ def _softmax(scores_BHTS: Tensor) -> Tensor:
 
 
 def differs_by_query(mask: Tensor | None) -> bool:
-    """Whether a mask hides other keys from one query than from another."""
+    """Return whether a mask hides different keys from different queries."""
     return mask is not None and mask.dim() > 1 and mask.shape[-2] > 1
 
 
@@ -217,8 +216,8 @@ def _rows(mask: Tensor, start: int, stop: int) -> Tensor:
 
 
 def hide_blind_rows(out_BHTd: Tensor, mask: Tensor) -> Tensor:
-    """Set the output of every query that may attend to nothing to zero, forward and backward."""
+    """Zero the output of every query that may attend to nothing, forward and backward."""
     sees_something = mask.any(dim=-1, keepdim=True)
-    if mask.device.type == "cpu" and bool(sees_something.all()):  # elsewhere asking would wait
+    if mask.device.type == "cpu" and bool(sees_something.all()):  # a GPU would have to wait
         return out_BHTd
     return out_BHTd.masked_fill(~sees_something, 0.0)

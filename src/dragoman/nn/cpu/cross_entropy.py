@@ -1,12 +1,12 @@
 """Cross-entropy with label smoothing, and its gradient, in few passes over the logits.
 
-With logits `z` of one position, right token `y` and smoothing `eps` over `V` tokens
+With logits `z` of one position, target token `y` and smoothing `eps` over `V` tokens
 
     loss      log sum_v exp(z_v)  -  (1 - eps) z_y  -  eps / V * sum_v z_v
     gradient  softmax(z)  -  (1 - eps) onehot(y)  -  eps / V
 
-A logit is read three times from the cache and written once where there is a compiler; torch's
-operators, which compute the same up to rounding, take ten passes over memory.
+Compiled code reads a logit three times from the cache and writes it once; torch's operators, which
+compute the same up to rounding, take ten passes over memory.
 """
 
 import torch
@@ -16,7 +16,7 @@ from dragoman.nn.cpu.native import Functions, address, native_for
 
 
 def cross_entropy(logits_MV: Tensor, targets_M: Tensor, smoothing: float) -> Tensor:
-    """Return the sum of the losses over the positions, in float32 or, of such logits, float64."""
+    """Return the sum of the losses over the positions, in float32; float64 for such logits."""
     functions = native_for(logits_MV, torch.float32, torch.bfloat16)
     if functions is not None:
         return _native_loss(functions, logits_MV, targets_M, smoothing, gradient=False)
@@ -26,9 +26,9 @@ def cross_entropy(logits_MV: Tensor, targets_M: Tensor, smoothing: float) -> Ten
 def cross_entropy_with_gradient(
     logits_MV: Tensor, targets_M: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the same sum and its gradient in the logits, in their dtype and perhaps their memory.
+    """Return the sum and its gradient in the logits, in their dtype and possibly their memory.
 
-    The sum has the bits of `cross_entropy`.
+    The sum is bit-identical to that of `cross_entropy`.
     """
     functions = native_for(logits_MV, torch.float32, torch.bfloat16)
     if functions is not None:

@@ -1,4 +1,4 @@
-"""Dropout whose random bits are cheap on a CPU, and activations that round alike at any size."""
+"""Dropout with cheap random bits on a CPU, and activations that round the same at any size."""
 
 import math
 from typing import Any
@@ -17,11 +17,11 @@ class Dropout(nn.Module):
 
     Srivastava et al. (2014).
 
-    On a CPU `p` is rounded to a multiple of 1/256 (0.1 becomes 0.1016) and the scale follows the
-    rounded value, so the mean is kept exactly: one random byte for each element costs a seventh of
-    the floating-point number that `torch.nn.functional.dropout` draws (and dropout was a quarter
-    of a training step). Random numbers come from torch's default generator, whose state a
-    checkpoint keeps.
+    On a CPU `p` is rounded to a multiple of 1/256 (0.1 becomes 0.1016) and the scale uses the
+    rounded value, so the mean is exact: one random byte per element costs a seventh of the
+    floating-point number that `torch.nn.functional.dropout` draws (and dropout was a quarter of a
+    training step). Random numbers come from torch's default generator, whose state a checkpoint
+    saves.
     """
 
     def __init__(self, p: float) -> None:
@@ -42,7 +42,7 @@ class Dropout(nn.Module):
         return dropped
 
     def extra_repr(self) -> str:
-        """Show the probability in the module's print-out."""
+        """Show the probability in the module's repr."""
         return f"p={self.p}"
 
 
@@ -63,7 +63,7 @@ class _ByteDropout(torch.autograd.Function):
 
 
 def _drop(x: Tensor, random: Tensor, threshold: int) -> Tensor:
-    """Drop in one pass over memory, or the same bits in four where there is no compiler."""
+    """Drop in one pass over memory; without compiled code, the same bits in four."""
     x, scale = x.contiguous(), LEVELS / (LEVELS - threshold)
     functions = native_for(x, torch.float32, torch.bfloat16)
     if functions is None:
@@ -75,11 +75,11 @@ def _drop(x: Tensor, random: Tensor, threshold: int) -> Tensor:
 
 
 def sigmoid(x: Tensor) -> Tensor:
-    """`1 / (1 + exp(-x))`.
+    """Compute `1 / (1 + exp(-x))`.
 
-    A CPU computes the fused operator in blocks and what a thread has left over in another way, so
-    an element's last digit depends on how many elements there are; of the formula's parts, each
-    by itself, it does not. Training takes the fused operators, whose gradients need less memory.
+    On a CPU the fused operator computes blocks and the remainder of a thread in different ways, so
+    an element's last digit depends on the number of elements. The separate operators of the formula
+    avoid that. Training uses the fused operators, whose gradients need less memory.
     """
     if torch.is_grad_enabled() or x.device.type != "cpu":
         return F.sigmoid(x)
@@ -87,14 +87,14 @@ def sigmoid(x: Tensor) -> Tensor:
 
 
 def silu(x: Tensor) -> Tensor:
-    """`x sigmoid(x)` (Elfwing et al., 2018)."""
+    """Compute `x sigmoid(x)` (Elfwing et al., 2018)."""
     if torch.is_grad_enabled() or x.device.type != "cpu":
         return F.silu(x)
     return x * sigmoid(x)
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """`x sigmoid(2 u)`, `u = sqrt(2 / pi) (x + 0.044715 x^3)` (Hendrycks and Gimpel, 2016)."""
+    """Compute `x sigmoid(2 u)`, `u = sqrt(2 / pi) (x + 0.044715 x^3)` (Hendrycks and Gimpel, 2016)."""
     if torch.is_grad_enabled() or x.device.type != "cpu":
         return F.gelu(x, approximate="tanh")
     return x * sigmoid(2.0 * math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x)))

@@ -1,8 +1,8 @@
-"""`native.c`, compiled when the package was installed where there was a C compiler.
+"""`native.c`, compiled when the package was installed if there was a C compiler.
 
-It is optional: where it is missing, callers get None and compute the same with PyTorch, and one
-warning says why. There is a library for each level of processors (`hatch_build.py`), whose name has
-the hash of the source, and nothing else is loaded.
+It is optional: if it is missing, callers get None and compute the same with PyTorch, and one
+warning says why. There is one library per processor level (`hatch_build.py`); its name contains the
+hash of the source, and nothing else is loaded.
 """
 
 import ctypes
@@ -33,21 +33,21 @@ LEVELS = {
     "x86-64-v3": V3,
     "aarch64": frozenset({"asimd"}),
 }
-"""What /proc/cpuinfo says of a processor that can run a library, the fastest first."""
+"""The /proc/cpuinfo flags of processors that can run each library, the fastest first."""
 HARD_PAUSE = 2
 """`omp_pause_hard` of OpenMP 5.0, section 3.2.44."""
-_LOCK = RLock()  # code of a signal may come here, too
+_LOCK = RLock()  # a signal handler may come here, too
 _IMITATED = ContextVar("_IMITATED", default=False)
 
 
 def fields(pointers: str, longs: str = "", floats: str = "") -> list[tuple[str, type]]:
-    """Return the fields of a `struct` of `native.c`, by their names."""
+    """Return the fields of a `struct` of `native.c` from their names."""
     kinds = (pointers, ctypes.c_void_p), (longs, ctypes.c_long), (floats, ctypes.c_float)
     return [(name, kind) for names, kind in kinds for name in names.split()]
 
 
 class Ahead(ctypes.Structure):
-    """`struct Ahead` of `native.c`: what takes the next steps of a decoder."""
+    """`struct Ahead` of `native.c`: what the next steps of a decoder need."""
 
     kept: tuple[Tensor | None, ...]
     """Memory that nothing else keeps alive."""
@@ -61,31 +61,31 @@ class Functions(Protocol):
     """The functions of `native.c`, which take addresses and sizes."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """One of them."""
+        """Return one of them."""
 
 
 def native() -> Functions | None:
-    """Return the compiled functions, idle inside `imitated`; None without a compiler."""
+    """Return the compiled functions, no-ops inside `imitated`; None if not compiled."""
     with _LOCK:
         functions = _loaded()
     return _Imitated() if functions is not None and _IMITATED.get() else functions
 
 
 def compiled() -> Functions:
-    """Return the compiled functions where it is known that there are some."""
+    """Return the compiled functions, which must be known to exist."""
     functions = native()
     assert functions is not None  # noqa: S101 (see `engine.products.can_pack`)
     return functions
 
 
 def native_for(x: Tensor, *dtypes: torch.dtype) -> Functions | None:
-    """Return them if they can read this tensor: contiguous, on the CPU, of one of these types."""
+    """Return them if they can read the tensor: contiguous, on the CPU, of one of the dtypes."""
     readable = x.device.type == "cpu" and x.dtype in dtypes and x.is_contiguous()
     return native() if readable else None
 
 
 def address(x: Tensor, dtype: torch.dtype, *shape: int) -> int:
-    """Return where the numbers of a tensor begin, for a function that takes its layout on trust.
+    """Return the address of a tensor's data, for a function that does not check its layout.
 
     Raises ValueError unless the tensor is contiguous, on the CPU, and of this dtype and shape.
     """
@@ -98,7 +98,7 @@ def address(x: Tensor, dtype: torch.dtype, *shape: int) -> int:
 
 @contextmanager
 def imitated() -> Iterator[None]:
-    """Inside, what is compiled does nothing, for tensors that have a size but no numbers."""
+    """Make compiled functions do nothing, for tensors that have a size but no data."""
     token = _IMITATED.set(True)
     try:
         yield
@@ -107,7 +107,7 @@ def imitated() -> Iterator[None]:
 
 
 class _Imitated:
-    """The compiled functions for tensors that have a size but no numbers: they do nothing."""
+    """The compiled functions for tensors that have a size but no data: they do nothing."""
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         return lambda *_: 0
@@ -151,12 +151,12 @@ def _loaded() -> Functions | None:
 
 
 def level() -> str | None:
-    """Return the level of the library that is loaded; None where there is none."""
+    """Return the level of the loaded library; None if there is none."""
     return next(iter(_libraries()), None) if native() is not None else None
 
 
 def _libraries() -> dict[str, Path]:
-    """The libraries that this processor can run, by their levels, the fastest first."""
+    """Return the libraries that this processor can run by level, the fastest first."""
     digest = sha256(SOURCE.read_bytes()).hexdigest()[:16]
     features = _features()
     files = {
@@ -168,7 +168,7 @@ def _libraries() -> dict[str, Path]:
 
 
 def _features() -> frozenset[str]:
-    """What the processor can do, in the words of Linux."""
+    """Return the features of the processor by their names in Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -179,7 +179,7 @@ def _features() -> frozenset[str]:
 
 
 def _library() -> ctypes.CDLL:
-    """Load the library for this processor. Raises InputError or OSError, and says what to do."""
+    """Load the library for this processor. Raises InputError or OSError that says what to do."""
     if not (libraries := _libraries()):
         raise InputError(
             f"this installation has none for this processor ({platform.machine()}), or one of an "
@@ -188,15 +188,15 @@ def _library() -> ctypes.CDLL:
         )
     if (threads := _threads()) is None:
         raise InputError("PyTorch came without GNU OpenMP (libgomp), and the system has none")
-    ctypes.CDLL(threads, mode=ctypes.RTLD_GLOBAL)  # where the library finds its functions
+    ctypes.CDLL(threads, mode=ctypes.RTLD_GLOBAL)  # so that the library finds its symbols
     return ctypes.CDLL(str(next(iter(libraries.values()))))
 
 
 @cache
 def _threads() -> str | None:
-    """The file of GNU OpenMP that came with PyTorch, else that of the system; None without any.
+    """Return PyTorch's own file of GNU OpenMP, else the system's; None if there is none.
 
-    A second one would have threads of its own, which would wait in the way of PyTorch's.
+    A second one would have its own threads, which would get in the way of PyTorch's.
     """
     found = sorted(Path(torch.__file__).parent.glob("lib/libgomp*"))
     return str(found[0]) if found else ctypes.util.find_library("gomp")
@@ -204,17 +204,17 @@ def _threads() -> str | None:
 
 @contextmanager
 def share_of_threads(sharers: int) -> Iterator[None]:
-    """Inside, parallel loops of PyTorch and `native.c` that this thread runs share its threads.
+    """Limit this thread's parallel loops, of PyTorch and `native.c`, to its share of threads.
 
-    `torch.set_num_threads` would be for all threads that begin later, too. MKL, where PyTorch
-    computes with it, has a number of its own for each thread.
+    `torch.set_num_threads` would also affect all threads that start later. MKL, if PyTorch uses it,
+    has a separate number for each thread.
 
     GNU OpenMP starts threads for each thread that runs such a loop, and keeps them. As soon as
-    there are more than cores it puts all to sleep ten times earlier, and a sentence that is
-    translated alone takes 3.5 times as long. So those of this block end with it, unless the program
-    has one thread.
+    there are more threads than cores, it puts all to sleep ten times earlier, and a sentence
+    translated alone takes 3.5 times as long. So the threads of this block end with it, unless the
+    program has one thread.
     """
-    before = torch.get_num_threads()  # which lets PyTorch set it first, in a new thread
+    before = torch.get_num_threads()  # in a new thread this lets PyTorch set it first
     if (threads := _threads()) is None:
         yield
         return
@@ -235,7 +235,7 @@ def share_of_threads(sharers: int) -> Iterator[None]:
 
 @cache
 def _threads_of_mkl() -> Callable[[int], int]:
-    """MKL's function for the calling thread, as PyTorch calls it; nothing where it has no MKL."""
+    """Return MKL's function for the calling thread, as PyTorch calls it; a no-op without MKL."""
     library = next(Path(torch.__file__).parent.glob("lib/libtorch_cpu.so"), None)
     functions = None if library is None else ctypes.CDLL(str(library))
     found: Callable[[int], int] | None = getattr(functions, "MKL_Set_Num_Threads_Local", None)

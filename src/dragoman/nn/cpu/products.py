@@ -1,14 +1,13 @@
-"""Products whose rows do not depend on how many rows there are.
+"""Products whose rows do not depend on the number of rows.
 
-On a CPU, PyTorch gives a product to one library or another by its size: oneDNN (inside
-`row_invariant_products`) sums a row in one order whatever rows stand beside it, but products of at
+On a CPU, PyTorch chooses a library by the size of a product. oneDNN (inside
+`row_invariant_products`) sums a row in the same order next to any other rows, but products of at
 most 4096 multiplications go to MKL or to a plain loop, which sum in another order. So one token of
 a short sentence, decoded alone, would differ in its last digits from the same token in a batch.
-Rows of zeros, added below and cut off again, lift such products over the limit. Only tiny products
-are ever touched: from 4097 multiplications on, these are the plain operators.
+Appending rows of zeros, and cutting them off again, lifts such products over the limit. From 4097
+multiplications on, these are the plain operators.
 
-Here is also in which arithmetic products are computed: `autocast`, and how oneDNN is made to
-multiply in full float32.
+This module also chooses the arithmetic of products: `autocast`, and oneDNN in full float32.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,16 +25,16 @@ from torch.backends import mkldnn
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 Precision = Literal["fp32", "bf16"]
-Arithmetic = Literal["fp32", "bf16", "int8"]  # of decoding; what int8 is not for is fp32
+Arithmetic = Literal["fp32", "bf16", "int8"]  # of decoding; int8 leaves the rest in fp32
 
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not ask oneDNN
+SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not use oneDNN
 LONG_ROW = 1024  # columns beyond which oneDNN sums a lone row in another order
-TRIED = ((32, 256), (64, 64), (128, 512), (512, 512), (2048, 96))  # columns and rows of matrices
+TRIED = ((32, 256), (64, 64), (128, 512), (512, 512), (2048, 96))  # columns and rows of the tried matrices
 
 
 class Linear(nn.Linear):
-    """`x W^T + b`, each row of `x` by itself."""
+    """`x W^T + b`, each row of `x` independently."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(..., in_features)` to `(..., out_features)`."""
@@ -52,10 +51,10 @@ class Linear(nn.Linear):
 
 
 def _familiar_rows(rows: int) -> int:
-    """Round up to one of few numbers: multiples of 8 to 64, then of 64.
+    """Round up to one of a few numbers: multiples of 8 up to 64, then of 64.
 
     oneDNN compiles a kernel for each new shape, which takes as long as ten such products (measured:
-    5 to 10 ms). Batches of sentences hardly ever have the same number of tokens, and decoding
+    5 to 10 ms). Batches of sentences rarely have the same number of tokens, and decoding
     loses rows as sentences end.
     """
     grid = 1 if rows <= 4 else 8 if rows <= 64 else 64
@@ -63,7 +62,7 @@ def _familiar_rows(rows: int) -> int:
 
 
 def head_product(a_BHTK: Tensor, b_BHKN: Tensor) -> Tensor:
-    """Return `a @ b` of every head, `(B, H, T, N)`, each row of `a` by itself."""
+    """Return `a @ b` of every head, `(B, H, T, N)`, each row of `a` independently."""
     rows = a_BHTK.shape[-2]
     if _takes_any_order(a_BHTK) or rows >= (wanted := _least_rows(b_BHKN.numel())):
         return torch.bmm(a_BHTK, b_BHKN) if a_BHTK.dim() == 3 else a_BHTK @ b_BHKN
@@ -71,7 +70,7 @@ def head_product(a_BHTK: Tensor, b_BHKN: Tensor) -> Tensor:
 
 
 def _takes_any_order(x: Tensor) -> bool:
-    """Whether a product stays plain: on other devices, and in a graph, which has no sizes yet."""
+    """Return whether a product stays plain: on other devices, and in a graph without sizes."""
     return x.device.type != "cpu" or torch.compiler.is_exporting()
 
 
@@ -82,11 +81,11 @@ def _least_rows(multiplications_per_row: int) -> int:
 @cache
 @torch.inference_mode()
 def rows_are_independent(precision: Precision) -> bool:
-    """Return whether a row of a module's product on this CPU has the same bits in any company.
+    """Return whether a row of a module's product on this CPU has the same bits in any batch.
 
     Seen so far with PyTorch 2.13: fp32 rows are independent with AVX-512, not with AVX2, where
-    PyTorch stays with MKL, or on a Xeon with AMX; bf16 rows are with units of AVX-512 for bf16, not
-    with those of AMX or with none. With PyTorch 2.11 and 2.12, whose oneDNN (3.10, 3.11) chooses
+    PyTorch stays with MKL, or on a Xeon with AMX; bf16 rows are with AVX-512 units for bf16, not
+    with AMX units or with none. With PyTorch 2.11 and 2.12, whose oneDNN (3.10, 3.11) chooses
     other kernels, fp32 rows are not independent.
     """
     with row_invariant_products(), autocast(precision, torch.device("cpu")):
@@ -94,10 +93,10 @@ def rows_are_independent(precision: Precision) -> bool:
 
 
 def rows_keep_bits(product_of: Callable[[nn.Linear], Callable[[Tensor], Tensor]]) -> bool:
-    """Whether rows have the same bits in any company, found by multiplying a few matrices.
+    """Return whether rows have the same bits in any batch, by multiplying a few matrices.
 
-    Each is the weight of a linear map, of which `product_of` makes what multiplies. Its numbers are
-    drawn at random: such as follow a pattern have the same sum in many orders.
+    Each is the weight of a linear layer, from which `product_of` makes the function to try. Its
+    numbers are random, because regular ones have the same sum in many orders.
     """
     numbers = torch.Generator("cpu").manual_seed(1)
     for columns, rows in TRIED:
@@ -115,8 +114,8 @@ def rows_keep_bits(product_of: Callable[[nn.Linear], Callable[[Tensor], Tensor]]
 def autocast(precision: Arithmetic | Literal["fp16"], device: torch.device) -> torch.autocast:
     """Return the context in which products on `device` run in `precision`.
 
-    `bf16` rounds the factors of products to bfloat16 and keeps weights in float32, and so does
-    `fp16` with float16; any other switches an autocast around it off.
+    `bf16` rounds the factors of products to bfloat16 and keeps weights in float32; `fp16`
+    does the same with float16. Any other value turns off a surrounding autocast.
     """
     if precision in HALVES:
         return torch.autocast(device.type, dtype=HALVES[precision])
@@ -124,12 +123,12 @@ def autocast(precision: Arithmetic | Literal["fp16"], device: torch.device) -> t
 
 
 def evaluation_view(model: ModuleT) -> ModuleT:
-    """Return a model with the same parameters and buffers, in an evaluation mode of its own.
+    """Return a model with the same parameters and buffers, in its own evaluation mode.
 
-    The modules are shallow copies. Whatever changes a weight (an optimizer, `load_state_dict`,
-    `to`) changes it in both. `train()`, and hooks registered from now on, affect only the one they
-    are called on, so threads that share the weights do not see each other. A submodule of the model
-    that is replaced by another one afterwards is not replaced in the view: make a new view then.
+    The modules are shallow copies. Anything that changes a weight (an optimizer, `load_state_dict`,
+    `to`) changes it in both. `train()`, and hooks registered later, affect only the one they are
+    called on, so threads that share the weights do not affect each other. If a submodule of the
+    model is replaced later, the view keeps the old one: make a new view.
     """
     view = copy(model)
     state = vars(view)
@@ -144,9 +143,9 @@ def evaluation_view(model: ModuleT) -> ModuleT:
 
 @contextmanager
 def inference(model: nn.Module, precision: Arithmetic = "fp32") -> Iterator[torch.device]:
-    """Compute without gradients, and each row by itself; gives the model's device.
+    """Compute without gradients and with independent rows; yields the model's device.
 
-    Raises ValueError for a model in training mode: `evaluation_view` gives one that is not.
+    Raises ValueError for a model in training mode: `evaluation_view` returns one that is not.
     """
     if model.training:
         raise ValueError("the model is in training mode; give evaluation_view(model)")
@@ -157,24 +156,24 @@ def inference(model: nn.Module, precision: Arithmetic = "fp32") -> Iterator[torc
 
 @contextmanager
 def computing(device: torch.device, precision: Arithmetic = "fp32") -> Iterator[None]:
-    """Compute on a device without gradients, and each row by itself."""
+    """Compute on a device without gradients and with independent rows."""
     with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
         yield
 
 
 @contextmanager
 def row_invariant_products() -> Iterator[None]:
-    """Inside, a row of a float32 product on a CPU has the same bits whatever rows stand beside it.
+    """Give a row of a float32 product on a CPU the same bits next to any other rows.
 
     The CPU's default library (MKL) chooses how to sum by the number of rows, so a sentence's
-    logits change in the last digits with its batch. oneDNN does not, where `rows_are_independent`
-    says so (but for one row of more than 1024 columns, which `Linear` mends). How PyTorch is made
-    to take oneDNN for plain float32 products is `onednn_setting`'s affair.
+    logits change in the last digits with its batch. oneDNN does not if `rows_are_independent`
+    (except for one row of more than 1024 columns, which `Linear` handles). `onednn_setting` finds
+    the setting that makes PyTorch use oneDNN for plain float32 products.
 
-    The setting belongs to the process: it is on in all threads while one of them is inside, and as
-    it was before when the last one has left, in whatever order they came and went. So float32
-    training in another thread meanwhile has other last bits (docs/decisions.md). Inside the
-    context `torch.get_float32_matmul_precision` raises an error, so start `torch.compile` outside.
+    The setting belongs to the process: it is on in all threads while one of them is inside, and is
+    restored when the last one leaves, in any order of entering and leaving. So float32 training in
+    another thread at the same time has other last bits (docs/decisions.md). Inside the context
+    `torch.get_float32_matmul_precision` raises an error, so start `torch.compile` outside.
     """
     _USES.enter()
     try:
@@ -185,7 +184,7 @@ def row_invariant_products() -> Iterator[None]:
 
 @contextmanager
 def training_products(precision: str, device: torch.device) -> Iterator[None]:
-    """Inside, float32 products of a training step are oneDNN's on AMD's processors.
+    """Compute float32 products of a training step by oneDNN on AMD's processors.
 
     MKL leaves half of AVX-512 unused there: 220 against 500 GFLOP/s with 2 threads of a Zen 5; on
     a Zen 4, whose units are half as wide, a step is 1.03 to 1.06 times as fast.
@@ -203,7 +202,7 @@ def _is_amd(device: torch.device) -> bool:
 
 
 class _Uses:
-    """How many contexts are open in all threads, and what the setting was before the first."""
+    """The number of open contexts in all threads, and the setting before the first one."""
 
     def __init__(self) -> None:
         self.lock = RLock()
@@ -211,7 +210,7 @@ class _Uses:
         self._before = ""
 
     def enter(self) -> None:
-        """Count one more; the first one switches on."""
+        """Count one more; the first one turns the setting on."""
         matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
         with self.lock:
             if self._count == 0:
@@ -221,7 +220,7 @@ class _Uses:
             self._count += 1
 
     def leave(self) -> None:
-        """Count one less; the last one puts back what was before."""
+        """Count one less; the last one restores the setting."""
         matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
         with self.lock:
             self._count -= 1
@@ -229,20 +228,20 @@ class _Uses:
                 matmul.fp32_precision = self._before
 
 
-_USES = _Uses()  # the process's own, as the setting is
+_USES = _Uses()  # one per process, like the setting
 
 
 @cache
 def onednn_setting() -> str:
     """Return the precision setting under which this processor's oneDNN multiplies in full float32.
 
-    PyTorch gives float32 products to oneDNN when they may be less precise than float32: `bf16`
-    says "bfloat16 units where there are any", `tf32` the same of TF32 units. On processors without
-    AMX the first means oneDNN in full accuracy (and the second is passed over, so MKL computes); on
-    those with AMX the first loses half of the digits, and the second means full accuracy. Which of
-    the two this is, is seen from the error of one product, whose thread is its own: an autocast
-    around the caller does not reach it. Of callers that ask first, and at once, one measures.
-    An executor would start no thread any more when the main thread has ended; at exit none starts.
+    PyTorch gives float32 products to oneDNN if they may be less precise than float32: `bf16` means
+    "bfloat16 units if there are any", `tf32` the same for TF32 units. On processors without AMX,
+    `bf16` gives oneDNN in full accuracy (and `tf32` is ignored, so MKL computes); with AMX, `bf16`
+    loses half of the digits and `tf32` gives full accuracy. The error of one product tells which.
+    It is measured in a separate thread, which an autocast around the caller does not reach; of
+    several first callers at the same time, one measures. An executor would start no thread after
+    the main thread has ended; at exit none starts.
     """
     with _USES.lock:
         thread = Thread(target=_measured_setting)
@@ -266,17 +265,17 @@ def _measured_setting() -> str:
 
 
 def uses_onednn(dtype: torch.dtype) -> bool:
-    """Return whether a CPU product of this dtype goes to oneDNN, here and now."""
+    """Return whether a CPU product of this dtype currently goes to oneDNN."""
     matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
     return dtype is torch.bfloat16 or bool(matmul.fp32_precision == onednn_setting())
 
 
 @cache
 def has_bf16_units() -> bool:
-    """Return whether this CPU multiplies bfloat16 in units of its own (AVX-512 BF16, AMX).
+    """Return whether this CPU has units for products in bfloat16 (AVX-512 BF16, AMX).
 
-    Found by trying: these units flush subnormal results to 0, which float32 arithmetic keeps. That
-    is what PyTorch computes in where there are none, and it is slower than plain float32.
+    Found by trying: these units flush subnormal results to 0. Without them PyTorch uses float32
+    arithmetic, which keeps such results and is slower here than plain float32.
     """
     x = torch.eye(32, dtype=torch.bfloat16, device="cpu") * 2.0**-65
     return bool((x @ x)[0, 0].item() == 0.0)

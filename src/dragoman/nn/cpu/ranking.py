@@ -1,8 +1,8 @@
-"""Log-probabilities in reused memory, and the k best of a row in an order defined among equals.
+"""Log-probabilities in reused memory, and the k best of a row with a defined order of ties.
 
-`torch.topk` leaves open which of several equal values it returns, and in which order; what it
-does depends on sizes and on the device. Equal logits are common in bfloat16. Here the lower index
-wins, always, so that neither the batch nor the device can change a result.
+`torch.topk` does not define which of several equal values it returns, nor in which order; both
+depend on sizes and on the device. Equal logits are common in bfloat16. Here the lower index always
+wins, so that neither the batch nor the device can change a result.
 """
 
 import torch
@@ -11,18 +11,18 @@ from torch import Tensor
 from dragoman.nn.cpu.native import address, native_for
 
 IMPOSSIBLE = float("-inf")
-"""The log-probability of what must not happen: a forbidden token, a closed row."""
+"""The log-probability of a forbidden token or a closed row."""
 
-CHUNK = 64  # tokens whose maximum is taken first
+CHUNK = 64  # tokens of a chunk, whose maximum is taken first
 
 
 def top_tokens(log_probs_NV: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row, in falling order, and their indices: two tensors (N, k).
+    """Return the k largest of each row, in descending order, and their indices, both (N, k).
 
-    A long row is read once, for the maxima of its chunks: the k best elements lie in the k chunks
-    of greatest maximum, because each chunk ahead of another holds an element ahead of all of the
+    A long row is read once, for the maxima of its chunks: the k best elements are in the k chunks
+    of greatest maximum, because each chunk ahead of another contains an element ahead of all of the
     other's. Only those k chunks are ranked. This is twice as fast as `torch.topk` over a
-    vocabulary of 8,000 on a CPU. NaN is not handled (`search` rejects it), only survived.
+    vocabulary of 8,000 on a CPU. NaN does not crash it, but is not handled (`search` rejects it).
     Raises ValueError for fewer than k columns.
     """
     if k > log_probs_NV.shape[1]:
@@ -57,7 +57,7 @@ def top_tokens(log_probs_NV: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _chunk_maxima(values_NV: Tensor) -> Tensor:
-    """The maximum of every chunk, the last of which may be shorter: (N, ceil(V / CHUNK))."""
+    """Return the maximum of every chunk; the last may be shorter: (N, ceil(V / CHUNK))."""
     whole = values_NV.shape[1] // CHUNK * CHUNK
     maxima_NM = values_NV[:, :whole].reshape(len(values_NV), -1, CHUNK).amax(2)
     if whole == values_NV.shape[1]:
@@ -66,7 +66,7 @@ def _chunk_maxima(values_NV: Tensor) -> Tensor:
 
 
 def _best_indices(values_NM: Tensor, k: int) -> Tensor:
-    """Indices (N, k) of the k largest, lower index first among equals.
+    """Return the indices (N, k) of the k largest; ties go to the lower index.
 
     Value and index are packed into one integer, so that no two keys are equal: the upper half is
     the float's bits, changed so that they order as integers (the bits of a negative float are
@@ -83,16 +83,16 @@ def _best_indices(values_NM: Tensor, k: int) -> Tensor:
 class LogSoftmax:
     """`logits - log sum exp(logits)` of each row, in float32.
 
-    The result lies in the same memory in every step: fresh memory of this size comes from the
-    system page by page, which takes as long as the computation (64 sentences, 5 beams, 8,000
-    tokens: 1 ms a step).
+    The result uses the same memory in every step: fresh memory of this size comes from the system
+    page by page, which takes as long as the computation (64 sentences, 5 beams, 8,000 tokens: 1 ms
+    a step).
     """
 
     def __init__(self) -> None:
         self._space_NV: Tensor | None = None
 
     def __call__(self, logits_NV: Tensor) -> Tensor:
-        """Valid until the next call."""
+        """Return the log-probabilities, valid until the next call."""
         if self._space_NV is None or len(self._space_NV) < len(logits_NV):
             self._space_NV = torch.empty_like(logits_NV, dtype=torch.float32)
         space_NV = self._space_NV[: len(logits_NV)]

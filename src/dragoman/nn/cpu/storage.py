@@ -1,15 +1,15 @@
-"""Stores of keys and values that copy little."""
+"""Storage of keys and values that copies little."""
 
 import torch
 from torch import Tensor
 
 from dragoman.nn.cache import KeyValue, Rows
 
-GROWTH = 32  # positions that a store grows by at least
+GROWTH = 32  # least number of positions that a store grows by
 
 
 class Store:
-    """Keys and values in room that is made ahead; `select` copies only the rows that move."""
+    """Keys and values in preallocated memory; `select` copies only the rows that move."""
 
     def __init__(self) -> None:
         self.length = 0
@@ -18,21 +18,21 @@ class Store:
         self._end = 0
 
     def room(self) -> int:
-        """Return how many positions can be appended before it copies those it holds."""
+        """Return how many positions can be appended without copying the stored ones."""
         return 0 if self._keys is None else self._keys.shape[2] - self._end
 
     def select(self, rows: Rows) -> None:
-        """Reorder in place: a row that stays where it was is not copied."""
+        """Reorder in place; a row that does not move is not copied."""
         if self._keys is not None and self._values is not None:
             self._keys = _select_rows(self._keys, rows, self._end)
             self._values = _select_rows(self._values, rows, self._end)
 
 
 class GrowingStorage(Store):
-    """Keeps every position: preallocated, doubled when full, so `n` steps copy `O(n)` in all."""
+    """Storage of every position: preallocated, doubled when full, so `n` steps copy `O(n)`."""
 
     def extend(self, kv: KeyValue) -> KeyValue:
-        """Write the new positions behind the old ones; the result is a view of the store."""
+        """Append the new positions and return a view of all."""
         start, end = self.length, self.length + kv.k_BKSd.shape[2]
         self._keys = _reserve(self._keys, kv.k_BKSd, start, end)
         self._values = _reserve(self._values, kv.v_BKSd, start, end)
@@ -43,11 +43,11 @@ class GrowingStorage(Store):
 
 
 class RollingStorage(Store):
-    """Keeps the last `window - 1` positions: what the next query of a window sees beside itself.
+    """Storage of the last `window - 1` positions, which the next query sees besides itself.
 
-    New positions are written behind the old ones, in order and without a gap. When the store is
-    full, those that can still be seen move to its front. It holds two windows, so that happens
-    once in a window of steps, and memory stays the same however long the text is.
+    New positions are appended in order and without gaps. When the store is full, those that can
+    still be seen move to its front. It has room for two windows, so this happens once per window of
+    steps, and memory does not grow with the text.
     """
 
     def __init__(self, window: int) -> None:
@@ -55,7 +55,7 @@ class RollingStorage(Store):
         self._window = window
 
     def extend(self, kv: KeyValue) -> KeyValue:
-        """Append; the result holds the old positions that can be seen and all of the new ones."""
+        """Append; return the old positions that can be seen and all of the new ones."""
         num_new = kv.k_BKSd.shape[2]
         num_old = min(self.length, self._window - 1)
         start, end = self._end - num_old, self._end + num_new
@@ -68,7 +68,7 @@ class RollingStorage(Store):
         return KeyValue(self._keys[:, :, start:end], self._values[:, :, start:end])
 
     def _roll(self, kv: KeyValue, start: int) -> KeyValue:
-        """Begin the store again with what of the old (from `start`) and the new will be seen."""
+        """Restart the store with the old (from `start`) and new positions that will be seen."""
         k_BKSd, v_BKSd = kv
         if self._keys is not None and self._values is not None:
             k_BKSd = torch.cat([self._keys[:, :, start : self._end], k_BKSd], dim=2)
@@ -91,7 +91,7 @@ def _begin(store: Tensor | None, first: Tensor, capacity: int) -> Tensor:
 
 
 def _reserve(store: Tensor | None, like: Tensor, used: int, needed: int) -> Tensor:
-    """Return a store with room for `needed` positions, holding the `used` first ones."""
+    """Return a store with room for `needed` positions, including the first `used` ones."""
     if store is not None and needed <= store.shape[2]:
         return store
     capacity = max(needed, 2 * used, GROWTH)

@@ -1,4 +1,4 @@
-"""Patterns of attention: values that say who may see whom and run themselves fast."""
+"""Attention patterns: values that define who may attend to whom, and compute it fast."""
 
 from dragoman.nn.patterns.linear import LinearAttention
 from dragoman.nn.patterns.pattern import Causal, Full

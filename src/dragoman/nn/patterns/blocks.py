@@ -1,7 +1,7 @@
-"""Local attention in blocks of queries: time and memory grow with the length and not its square.
+"""Local attention in blocks of queries, with time and memory linear in the length.
 
-The queries are cut into blocks of `c`; each block meets its own stretch of `s` keys, which reaches
-some positions back and some ahead. All blocks are one batch of small dense attentions.
+The queries are cut into blocks of `c`. Each block attends to its own stretch of `s` keys, which
+reaches some positions back and some ahead. All blocks form one batch of small dense attentions.
 """
 
 import math
@@ -22,18 +22,18 @@ from dragoman.nn.cpu.attention import (
 )
 from dragoman.nn.dot_product import Scoring
 
-SEGMENT = 1024  # queries whose blocks are cut at a time
-STRIP_SCORES = 2**19  # scores of a strip of blocks that a CPU's cache holds
+SEGMENT = 1024  # queries that are cut into blocks at a time
+STRIP_SCORES = 2**19  # scores of a strip of blocks, which fit in a CPU's cache
 
 
 class Reach(NamedTuple):
-    """How far a query sees, itself aside: positions behind it and ahead of it."""
+    """Number of positions that a query sees behind and ahead of itself."""
 
     behind: int
     ahead: int
 
     def allows(self, distance_TS: Tensor) -> Tensor:
-        """Whether keys at distances `j - i` can be seen."""
+        """Return whether keys at distances `j - i` can be seen."""
         return (distance_TS >= -self.behind) & (distance_TS <= self.ahead)
 
 
@@ -44,12 +44,12 @@ class Blocks(NamedTuple):
     kv: KeyValue
     """`(B, n, K, s, d)`."""
     mask_BnHcs: Tensor
-    """Which keys there are and may be seen; `(B or 1, n or 1, H or 1, c or 1, s)`."""
+    """Which keys exist and may be seen; `(B or 1, n or 1, H or 1, c or 1, s)`."""
     distance_ncs: Tensor
     """`j - i`; `(n or 1, c, s)`."""
 
     def strips(self) -> Iterator["Blocks"]:
-        """Split the blocks so that a CPU's cache holds the scores of a strip."""
+        """Split the blocks into strips whose scores fit in a CPU's cache."""
         num_scores = self.q_BnHcd[:, 0, ..., 0].numel() * self.distance_ncs.shape[-1]
         step = max(1, STRIP_SCORES // max(1, num_scores))  # a batch may be empty
         parts = (x.split(step, dim=1) for x in (self.q_BnHcd, *self.kv))
@@ -66,9 +66,9 @@ def cut(
 ) -> Iterator[Blocks]:
     """Cut the last `T` of `S` positions into blocks of `num_block` queries with their keys.
 
-    They come in segments, so that no tensor is large: large ones cost more to fetch from the
-    system than to compute with. A `mask` hides keys, the same from every query:
-    `(B or 1, H or 1, 1, S)`. The last block is filled up with queries of zeros.
+    They are yielded in segments, so that no tensor is large: large ones cost more to allocate than
+    to compute with. A `mask` hides the same keys from every query: `(B or 1, H or 1, 1, S)`. The
+    last block is padded with queries of zeros.
     """
     first = kv.k_BKSd.shape[2] - q_BHTd.shape[2]
     whole = (*kv,) if mask is None else (*kv, mask_of_keys(mask, kv).mT)
@@ -95,7 +95,7 @@ def cut(
 def _cut_segment(
     q_BHTd: Tensor, near: Sequence[Tensor], num_after: int, reach: Reach, c: int
 ) -> Blocks:
-    """Cut queries; their keys, values and mask have `num_after` positions after them."""
+    """Cut one segment of queries; `near` has `num_after` positions after its last query."""
     (num_queries, num_keys), device = (q_BHTd.shape[2], near[0].shape[2]), q_BHTd.device
     n = -(-num_queries // c)
     back, ahead = (-(-far // c) for far in reach)
@@ -105,7 +105,7 @@ def _cut_segment(
     before, behind = max(-start, 0), max(stop - num_keys, 0)
 
     def stretches(x: Tensor) -> Tensor:
-        """Cut axis 2 of `(., ., S, .)` into `(., n, ., s, .)`, with zeros where no keys are."""
+        """Cut axis 2 of `(., ., S, .)` into `(., n, ., s, .)`, zeros where there are no keys."""
         x = x[:, :, max(start, 0) : stop]
         x = F.pad(x, (0, 0, before, behind)) if before or behind else x
         x = x.unflatten(2, (-1, c)).transpose(1, 2)
@@ -124,7 +124,7 @@ def _cut_segment(
 
 
 def mask_of_keys(mask: Tensor | None, kv: KeyValue) -> Tensor:
-    """Return which keys may be seen with all four axes, `(B or 1, H or 1, 1, S)`."""
+    """Return the mask of visible keys with all four axes, `(B or 1, H or 1, 1, S)`."""
     if mask is None:
         num_keys, device = kv.k_BKSd.shape[2], kv.k_BKSd.device
         return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device)
@@ -143,28 +143,28 @@ def attend_blocks(blocks: Blocks, scoring: Scoring) -> Tensor:
 
 
 class PartialSoftmax(NamedTuple):
-    """Attention over some of the keys, which `join` makes one with attention over others."""
+    """Attention over some of the keys; `join` combines it with attention over the others."""
 
     sums_BHTd: Tensor
     """`sum_j e_j v_j` with `e_j = exp(score_j - top)`."""
     total_BHT: Tensor
-    """`sum_j e_j`; 0 where nothing is seen."""
+    """`sum_j e_j`; 0 if no key is seen."""
     top_BHT: Tensor
     """The highest score."""
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "PartialSoftmax":
-        """Change the layout of all three; what is behind `T` is one axis, of `d` or of 1."""
+        """Change the layout of all three; the axis after `T` has size `d` or 1."""
         total, top = (change(x[..., None])[..., 0] for x in self[1:])
         return PartialSoftmax(change(self.sums_BHTd), total, top)
 
 
 def attend_part(blocks: Blocks, scoring: Scoring) -> PartialSoftmax:
-    """Attend in every block to keys that are not all: axes `(B, n, H, c)`, and `d`."""
+    """Attend in every block to some of the keys: axes `(B, n, H, c)`, and `d`."""
     return glue([_part(strip, scoring) for strip in blocks.strips()])
 
 
 def glue(parts: Sequence[PartialSoftmax]) -> PartialSoftmax:
-    """Put the parts of other blocks one after another."""
+    """Concatenate the parts of different blocks."""
     return PartialSoftmax(*(torch.cat(tensors, dim=1) for tensors in zip(*parts, strict=True)))
 
 
@@ -174,26 +174,26 @@ def _part(blocks: Blocks, scoring: Scoring) -> PartialSoftmax:
     scores_BnHcs = adjust(scores_BnHcs, mask_BnHcs, scoring, distance_ncs)
     lowest = torch.finfo(scores_BnHcs.dtype).min / 4  # above every hidden score: its e_j is 0
     top_BnHc = scores_BnHcs.detach().amax(dim=-1).clamp(min=lowest)
-    # where it rounds to 0, as for all that is hidden, a CPU's exp is 40 times as slow as its exp2
+    # if it rounds to 0, as for every hidden key, exp on a CPU is 40 times as slow as exp2
     e_BnHcs = torch.exp2((scores_BnHcs - top_BnHc[..., None]) * math.log2(math.e))
     sums_BnHcd = shared_product(scoring.drop(e_BnHcs), kv.v_BKSd)
     return PartialSoftmax(sums_BnHcd, e_BnHcs.sum(dim=-1), top_BnHc)
 
 
 def join(parts: Sequence[PartialSoftmax]) -> Tensor:
-    """Return attention over the keys of all parts, `(B, H, T, d)`, as one softmax weighs them."""
+    """Return attention over the keys of all parts, `(B, H, T, d)`, weighted by one softmax."""
     top_BHT = torch.stack([part.top_BHT for part in parts]).amax(dim=0)
     shares = [torch.exp(part.top_BHT - top_BHT) for part in parts]
     sums = [part.sums_BHTd * share[..., None] for part, share in zip(parts, shares, strict=True)]
     totals = [part.total_BHT * share for part, share in zip(parts, shares, strict=True)]
-    # a query that sees something has a total of at least 1, its top's own
+    # a query that sees a key has a total of at least 1, from its highest score
     return sum(sums[1:], sums[0]) / sum(totals[1:], totals[0]).clamp(min=0.5)[..., None]
 
 
 def attend_alone(
     q_BH1d: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring, seen_S: Tensor
 ) -> Tensor:
-    """Attend with the last query to the keys that it sees, and leave the others where they are."""
+    """Attend with the last query to the keys that it sees, without reading the others."""
     places = seen_S.nonzero().flatten()
     kv = KeyValue(*(x.index_select(2, places) for x in kv))
     if mask is not None:
@@ -203,5 +203,5 @@ def attend_alone(
 
 
 def merge(x_BnHcd: Tensor) -> Tensor:
-    """Put blocks together again: `(B, H, n c, d)`."""
+    """Join the blocks again: `(B, H, n c, d)`."""
     return x_BnHcd.transpose(1, 2).flatten(2, 3)

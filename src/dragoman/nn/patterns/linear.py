@@ -1,4 +1,4 @@
-"""Linear attention: sums instead of a softmax, so a text costs as much as it is long.
+"""Linear attention: sums instead of a softmax, so the cost is linear in the length.
 
 Katharopoulos et al. (2020); with a decay as in RetNet (Sun et al., 2023).
 """
@@ -25,10 +25,10 @@ CHUNK = 64  # positions whose products with each other are computed as a matrix
 
 
 class StateStorage:
-    """Keeps one matrix for each head, whatever the length: all that linear attention remembers.
+    """Storage of one matrix per head at any length, the whole state of linear attention.
 
-    Attention itself adds to the matrix, since it knows which keys are padding: `extend` hands the
-    storage along with the new keys and values.
+    Attention itself updates the matrix, because it knows which keys are padding: `extend` returns
+    the storage with the new keys and values.
     """
 
     def __init__(self) -> None:
@@ -36,11 +36,11 @@ class StateStorage:
         self.state_BKde: Tensor | None = None
 
     def room(self) -> int:
-        """Any text fits: its positions are summed."""
+        """Return no limit: the positions are summed."""
         return sys.maxsize
 
     def extend(self, kv: KeyValue) -> KeyValue:
-        """Count the new positions and return them, with the state of those before them."""
+        """Count the new positions and return them with the state of the earlier ones."""
         self.length += kv.k_BKSd.shape[2]
         continued = Continued(*kv)
         continued.storage = self
@@ -53,7 +53,7 @@ class StateStorage:
 
 
 class Continued(KeyValue):
-    """Keys and values of the new positions alone; those before them have become a state."""
+    """Keys and values of the new positions alone; the earlier ones are summed in a state."""
 
     storage: StateStorage
 
@@ -62,13 +62,12 @@ class Continued(KeyValue):
 class LinearAttention(Pattern):
     """`out_i = sum_j w_ij v_j / sum_j w_ij`, `w_ij = decay^(i-j) phi(q_i) . phi(k_j)`.
 
-    `phi(x) = elu(x) + 1`. What a query meets of the keys is `sum_j phi(k_j) v_j^T`, a `d x d`
-    matrix however many there are: time and memory `O(L)`. The causal form is a scan: a chunk's
-    queries meet the matrix of the chunks before it, and their own chunk's keys one by one.
-    Decoding keeps the matrix alone; a step is a chunk of one.
+    `phi(x) = elu(x) + 1`. A query sees the keys only through `sum_j phi(k_j) v_j^T`, a `d x d`
+    matrix for any number of keys: time and memory `O(L)`. The causal form is a scan: the queries of
+    a chunk use the matrix of the chunks before it and the individual keys of their own chunk.
+    Decoding stores only the matrix; a step is a chunk of one.
 
-    There are no scores, so nothing can be added to them, bound them or scale them, and no
-    weights to drop.
+    There are no scores to bias, cap or scale, and no weights to drop.
     """
 
     kind: Literal["linear"] = "linear"
@@ -92,7 +91,7 @@ class LinearAttention(Pattern):
         return self.causal
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """Everybody, or `j <= i`."""
+        """Return `j <= i` if causal, otherwise None."""
         return causal_mask(num_queries, num_keys, device) if self.causal else None
 
     def reference(
@@ -117,12 +116,12 @@ class LinearAttention(Pattern):
         return weights_BHTS @ v_BHSd, weights_BHTS
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        """Attend by the sums of keys and values; by the formula where a mask is unusual."""
+        """Attend through the sums of keys and values, or by the formula if a mask is unusual."""
         if scoring.soft_cap is not None or scoring.bias is not None or scoring.dropout_p:
             raise ValueError("linear attention has no scores: no soft-cap, no bias and no dropout")
         by_head = mask is not None and mask.dim() > 2 and mask.shape[-3] > 1
         if by_head or differs_by_query(mask):
-            if isinstance(kv, Continued):  # its state sums the keys once for all
+            if isinstance(kv, Continued):  # its state has already summed the keys
                 raise ValueError("a cache of linear attention takes masks of keys alone")
             own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
             return self.reference(q_BHTd, kv, both_masks(own, mask), scoring)[0]
@@ -167,14 +166,14 @@ class LinearAttention(Pattern):
         return self.decay
 
     def of_heads(self, kv_heads: Sequence[int]) -> "LinearAttention":
-        """Return the same for these key-value heads alone, each with its own decay."""
+        """Return the pattern for these key-value heads alone, each with its own decay."""
         if self.decay is None:
             return self
         gammas = self._decays(max(kv_heads) + 1)
         return replace(self, decay=tuple(gammas[head] for head in kv_heads))
 
     def check_heads(self, num_kv_heads: int) -> None:
-        """Raise InputError unless a decay that is given by head has a number for each."""
+        """Raise InputError unless a per-head decay has one number for each head."""
         if isinstance(self.decay, tuple) and len(self.decay) != num_kv_heads:
             raise InputError(
                 f"decay has {len(self.decay)} numbers, but there are {num_kv_heads} key-value "
@@ -182,22 +181,22 @@ class LinearAttention(Pattern):
             )
 
     def make_storage(self) -> Storage:
-        """Keep the sum of what was seen."""
+        """Make the storage of the sum if causal, otherwise of all keys."""
         return StateStorage() if self.causal else GrowingStorage()
 
 
 def phi(x: Tensor) -> Tensor:
-    """The feature map, `elu(x) + 1`: positive, so that weights are."""
+    """Compute the feature map `elu(x) + 1`, positive so that weights are too."""
     return F.elu(x) + 1.0
 
 
 def linear_attention(
     q_BHTd: Tensor, kv: KeyValue, state_BKde: Tensor, log_decay_K: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Go through `T` positions chunk by chunk: outputs `(B, H, T, e)` and the state after them.
+    """Process `T` positions chunk by chunk: outputs `(B, H, T, e)` and the final state.
 
-    With one chunk this is the parallel form, with chunks of one the recurrent form. Segments of
-    chunks are computed at a time, so that no tensor is large.
+    With one chunk this is the parallel form, with chunks of one the recurrent form. One segment of
+    chunks is computed at a time, so that no tensor is large.
     """
     outs, rest = [], q_BHTd.shape[2] % CHUNK
     num_whole = q_BHTd.shape[2] - rest
@@ -236,13 +235,13 @@ def _attend_chunks(
 
 
 def _outer_sum(kv: KeyValue, log_decay_K: Tensor) -> Tensor:
-    """Return `sum_j decay^(S-1-j) k_j v_j^T`, `(..., K, d, e)`: the state behind `S` positions."""
+    """Return `sum_j decay^(S-1-j) k_j v_j^T`, `(..., K, d, e)`: the state after `S` positions."""
     left_S1 = torch.arange(kv.k_BKSd.shape[-2] - 1, -1, -1, device=log_decay_K.device)[:, None]
     k_BKSd = kv.k_BKSd * torch.exp(left_S1 * log_decay_K[:, None, None])
     return k_BKSd.mT @ kv.v_BKSd
 
 
 def no_autocast(device: str) -> AbstractContextManager[object]:
-    """Without it, where there is one: the device "meta" has none."""
+    """Disable autocast, which the device "meta" does not have."""
     available = torch.amp.is_autocast_available(device)
     return torch.autocast(device, enabled=False) if available else nullcontext()

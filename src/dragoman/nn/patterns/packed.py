@@ -1,7 +1,7 @@
 """Packed documents: attention inside each document of a row, and none between them.
 
-On a GPU `torch.nn.attention.varlen` runs FlashAttention over all documents in one call. That has
-been written against its documentation and a stand-in; no GPU was at hand to run it on.
+On a GPU `torch.nn.attention.varlen` runs FlashAttention over all documents in one call. This was
+written against its documentation and a stand-in, without a GPU to run it on.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,23 +22,23 @@ from dragoman.nn.patterns.blocks import STRIP_SCORES, mask_of_keys
 from dragoman.nn.patterns.pattern import Causal, Full, Pattern
 from dragoman.nn.patterns.window import SlidingWindow
 
-LONGEST_GROUPED = 64  # longer documents are large enough to be quick one by one
-FINEST_WIDTH = 8  # documents are filled up to multiples of this, long ones to coarser ones
+LONGEST_GROUPED = 64  # longer documents are fast one by one
+FINEST_WIDTH = 8  # documents are padded to multiples of this, long ones to coarser ones
 UNBOUNDED = -1
-WIDEST, MULTIPLE = 256, 8  # of a head, as FlashAttention takes them
-OLDEST = (8, 0)  # compute capability that FlashAttention runs on
+WIDEST, MULTIPLE = 256, 8  # head widths that FlashAttention accepts
+OLDEST = (8, 0)  # lowest compute capability for FlashAttention
 KEYWORDS = {"scale", "window_size", "enable_gqa"}  # torch 2.11 lacks the last
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Documents packed one after another into rows: none sees another, each begins at place 0."""
+    """Documents packed one after another into rows; none sees another, each starts at place 0."""
 
     lengths: tuple[int, ...]
-    """Of the documents; together as long as the row."""
+    """Lengths of the documents, which add up to that of the row."""
 
     def positions(self, device: torch.device | None = None) -> Tensor:
-        """Count each document's places from 0: shape `(L)`."""
+        """Return the positions, counted from 0 in each document: shape `(L)`."""
         return torch.cat([torch.arange(length, device=device) for length in self.lengths])
 
     def mask(self, device: torch.device | None = None) -> Tensor:
@@ -48,27 +48,27 @@ class Documents:
         return document_L[:, None] == document_L[None, :]
 
     def pack(self, pattern: Pattern) -> "Packed":
-        """Confine a pattern to each of the documents."""
+        """Confine a pattern to each document."""
         return Packed(pattern, self)
 
 
 @dataclass(frozen=True, slots=True)
 class Packed(Pattern):
-    """`within`, document by document: the cost is the sum of what each document costs alone.
+    """`within`, document by document: the cost is the sum of the costs of the documents.
 
-    A row that holds many short documents has no padding, and with this pattern no arithmetic
-    between documents either. Documents of nearly the same length are attended to as one batch, so
-    that many short ones cost no more calls than a few. The layout of a row is data, so this value
-    is made for each call; no cache is made of it.
+    A row of many short documents has no padding, and with this pattern no arithmetic between
+    documents either. Documents of nearly the same length form one batch, so that many short ones
+    need no more calls than a few. The layout of a row is data, so this value is made for each call
+    and never for a cache.
     """
 
     within: Pattern
-    """Who may see whom inside a document."""
+    """The pattern inside a document."""
     documents: Documents
     """How the row is divided."""
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
-        """The same document, and visible inside it."""
+        """Return where both are in one document and `within` shows the key."""
         lengths = self.documents.lengths
         square = torch.zeros(num_keys, num_keys, dtype=torch.bool, device=device)
         ends = torch.tensor(lengths).cumsum(0).tolist()
@@ -84,7 +84,7 @@ class Packed(Pattern):
         return self.within.reference(q_BHTd, kv, mask, scoring)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        """Attend in each group of documents; a `mask` hides keys, the same from every query."""
+        """Attend in each group of documents; a `mask` hides the same keys from every query."""
         if differs_by_query(mask):
             raise ValueError("packed documents take masks of keys alone")
         (batch, heads), lengths = q_BHTd.shape[:2], self.documents.lengths
@@ -113,15 +113,15 @@ class Packed(Pattern):
     ) -> Tensor:
         """Attend to consecutive documents as a batch: `(B, H, M, d)`.
 
-        `parts` are their queries, keys and values, and which keys may be seen if there is a mask.
-        Shorter documents are padded to the width of the longest with the first positions.
+        `parts` are their queries, keys and values, and the visible keys if there is a mask.
+        Shorter documents are padded to the width of the longest with the first position.
         """
         if len(lengths) == 1:
             q, k, v, *real = parts
             seen = real[0].mT if real else None
             return self.within.attend(q, KeyValue(k, v), seen, scoring)
         m, w, device = len(lengths), max(lengths), parts[0].device
-        # on the CPU, which knows the lengths: a GPU would be waited for
+        # on the CPU, which knows the lengths, to avoid waiting for a GPU
         real_mw = torch.arange(w) < torch.tensor(lengths)[:, None]
         places_mw = torch.zeros_like(real_mw, dtype=torch.long)
         places_mw[real_mw] = torch.arange(sum(lengths))
@@ -146,9 +146,9 @@ class Packed(Pattern):
 
 
 def group_documents(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group documents of nearly the same length: filling up adds less than an eighth to one.
+    """Group documents of nearly the same length: padding adds less than an eighth to one.
 
-    A group has no more than `budget` scores of each head, which a CPU's cache then holds.
+    A group has at most `budget` scores of each head, so that they fit in a CPU's cache.
     """
     groups: list[list[int]] = []
     widths: dict[int, list[int]] = {}
@@ -164,14 +164,14 @@ def group_documents(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def _places(lengths: Sequence[int], chosen: Sequence[int], device: torch.device) -> Tensor:
-    """Return the places of documents in their row, one chosen document after another."""
+    """Return the positions of the chosen documents in their row, one after another."""
     ends = list(accumulate(lengths))
     spans = [torch.arange(ends[i] - lengths[i], ends[i]) for i in chosen]
     return torch.cat(spans).to(device, non_blocking=True)
 
 
 def window_of(pattern: Pattern) -> tuple[int, int] | None:
-    """Return how far a pattern sees to each side, if that is all there is to it."""
+    """Return how far a pattern sees to each side; None if it is not a plain window."""
     if isinstance(pattern, Full):
         return UNBOUNDED, UNBOUNDED
     if isinstance(pattern, Causal):
@@ -180,7 +180,7 @@ def window_of(pattern: Pattern) -> tuple[int, int] | None:
 
 
 def is_served(q_BHTd: Tensor, scoring: Scoring) -> bool:
-    """Whether torch, device, dtype, width and scoring are those that the kernel is made for."""
+    """Return whether the kernel supports torch, device, dtype, width and scoring."""
     width = q_BHTd.shape[-1]
     plain = not (scoring.dropout_p or needs_products(q_BHTd, scoring))
     return (
@@ -196,7 +196,7 @@ def is_served(q_BHTd: Tensor, scoring: Scoring) -> bool:
 
 @cache
 def torch_has_it() -> bool:
-    """Whether the kernel of this torch takes all keywords that are used here."""
+    """Return whether the kernel of this torch accepts all keywords that are used here."""
     kernel = import_module("torch.nn.attention.varlen").varlen_attn
     return signature(kernel).parameters.keys() >= KEYWORDS
 
@@ -209,10 +209,10 @@ def attend_by_varlen(
     scoring: Scoring,
     kernel: Callable[..., Tensor] | None = None,
 ) -> Tensor:
-    """Attend in the documents of every row at once; `kernel` is torch's unless given."""
+    """Attend in the documents of all rows in one call; `kernel` is torch's by default."""
     attend: Any = kernel or import_module("torch.nn.attention.varlen").varlen_attn
     batch, heads = q_BHLd.shape[:2]
-    # rows, one after another, are one long row of documents: (B, H, L, d) to (B L, H, d)
+    # the rows, concatenated, are one long row of documents: (B, H, L, d) to (B L, H, d)
     q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q_BHLd, *kv))
     ends = torch.tensor([0, *lengths] + [*lengths] * (batch - 1)).cumsum(0).int()
     ends = ends.to(q.device, non_blocking=True)

@@ -1,4 +1,4 @@
-"""What attention asks of a pattern, and the paper's two: everybody, or everybody before."""
+"""The interface of attention patterns, and the paper's two: full and causal."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from dragoman.ranges import check_ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern(ABC):
-    """Who may see whom, as a value. `T` queries are the last ones of the `S` positions.
+    """Who may attend to whom, as a value. The `T` queries are the last of the `S` positions.
 
-    A pattern defines `mask`; the rest has defaults, which compute dense attention under that mask
-    and keep every key. Those that save time or memory override `attend` and `make_storage`.
+    A pattern defines `mask`; the other methods default to dense attention under that mask and to
+    storing every key. Patterns that save time or memory override `attend` and `make_storage`.
     """
 
     def __post_init__(self) -> None:
@@ -38,7 +38,7 @@ class Pattern(ABC):
 
     @property
     def counts_places(self) -> bool:
-        """Whether it counts places from the start of a row, which padding in front shifts."""
+        """Whether it counts positions from the start of a row, which left padding shifts."""
         return False
 
     @property
@@ -48,7 +48,7 @@ class Pattern(ABC):
 
     @abstractmethod
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """Return who may see whom, `(T, S)`; None when everybody sees everybody."""
+        """Return the mask, `(T, S)`; None if every query sees every key."""
 
     def reference(
         self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring
@@ -72,15 +72,15 @@ class Pattern(ABC):
         return self.reference(q_BHTd, kv, both_masks(own, mask), scoring)[1]
 
     def make_storage(self) -> Storage:
-        """Make the storage in which decoding keeps one layer's keys and values."""
+        """Make the storage of one layer's keys and values for decoding."""
         return GrowingStorage()
 
     def of_heads(self, kv_heads: Sequence[int]) -> "Pattern":  # noqa: ARG002 (most have no part for each head)
-        """Return the same pattern for these key-value heads alone."""
+        """Return the pattern for these key-value heads alone."""
         return self
 
     def check_heads(self, num_kv_heads: int) -> None:  # noqa: B027 (most serve any number)
-        """Raise InputError if the pattern cannot serve this number of key-value heads."""
+        """Raise InputError if the pattern does not support this number of key-value heads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Full(Pattern):
     kind: Literal["full"] = "full"
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the same for all sizes)
-        """Hide nothing."""
+        """Return None: nothing is hidden."""
         return None
 
 
@@ -103,9 +103,9 @@ class Causal(Pattern):
     is_causal = True
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """`j <= i`; None for a single query, which is the last and sees all."""
+        """Return `j <= i`; None for a single query, which is the last and sees all keys."""
         return None if num_queries == 1 else causal_mask(num_queries, num_keys, device)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        """Attend to the past and the present."""
+        """Attend to the keys up to each query's own position."""
         return dense_attention(q_BHTd, kv, mask, scoring, is_causal=q_BHTd.shape[2] > 1)

@@ -14,20 +14,20 @@ from dragoman.nn.patterns.pattern import Pattern
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording(Pattern):
-    """Attends as `of` does, and calls `see` with the weights of each call, `(B, H, T, S)`.
+    """A pattern that attends as `of` and calls `see` with the weights of each call, `(B, H, T, S)`.
 
-    Assign it to an attention of an `evaluation_view`, so that other threads do not use it. The
-    weights come from the readable formula; the output is that of `of`, to the bit.
+    Assign it to an attention module of an `evaluation_view`, so that other threads do not use it.
+    The weights come from the reference formula; the output is bit-identical to that of `of`.
     """
 
     of: Pattern
-    """Who may see whom."""
+    """The recorded pattern."""
     see: Callable[[Tensor], object]
     """Called before each attention."""
     heads: Sequence[int] | None = None
-    """Compute the weights of these heads alone, in this order; of all by default."""
+    """The heads whose weights are computed, in this order; all by default."""
     read: list[KeyValue] = field(default_factory=list)
-    """The keys and values of earlier calls, where a cache keeps their sum alone."""
+    """The keys and values of earlier calls, if a cache stores only their sum."""
 
     @property
     def is_causal(self) -> bool:
@@ -59,7 +59,7 @@ class Recording(Pattern):
     def _weights(
         self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring
     ) -> Tensor:
-        """Return the weights of the wanted heads, each with its own keys, bias, decay and mask."""
+        """Return the weights of the chosen heads, each with its own keys, bias, decay and mask."""
         if self.heads is None:
             return self.of.weights(q_BHTd, kv, mask, scoring)
         heads = list(self.heads)

@@ -1,9 +1,9 @@
 """The factorised patterns of the Sparse Transformer (Child et al., 2019, section 4.2).
 
-Both let a query see some keys nearby and some in the distance, `O(sqrt(L))` together where the
-stride is about `sqrt(L)`, so that any key is two steps away. Each head sees both sets (the
-paper's merged head). They are computed as two parts, each laid out as blocks without waste, and
-joined to one softmax.
+In both, a query sees some nearby and some distant keys, `O(sqrt(L))` in total if the stride is
+about `sqrt(L)`, so that any key is two steps away. Each head sees both sets (the paper's merged
+head). They are computed as two parts, each laid out in blocks without waste, and joined in one
+softmax.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ from dragoman.ranges import Count
 class Strided(Pattern):
     """`i - stride < j <= i`, or `j <= i` and `i - j` is a multiple of the stride.
 
-    For data with a period: the rows of a picture. Time and memory `O(L (stride + L / stride))`.
+    For periodic data, such as the rows of an image. Time and memory `O(L (stride + L / stride))`.
     """
 
     kind: Literal["strided"] = "strided"
@@ -48,13 +48,13 @@ class Strided(Pattern):
     is_causal = True
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
-        """A band below the diagonal, and lines parallel to it."""
+        """Return a band below the diagonal and lines parallel to it."""
         distance_TS = distances(num_queries, num_keys, device)
         seen_TS = (distance_TS > -self.stride) | (distance_TS % self.stride == 0)
         return seen_TS & (distance_TS <= 0)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        """Attend to the band and to the lines, in blocks; one query, to the keys that it sees."""
+        """Attend to the band and the lines in blocks; a single query attends without blocks."""
         num_queries = q_BHTd.shape[2]
         out_BHTd = _without_blocks(self, q_BHTd, kv, mask, scoring)
         if out_BHTd is not None:
@@ -63,14 +63,14 @@ class Strided(Pattern):
         near = glue([attend_part(blocks, scoring) for blocks in segments])
         near = near.map(lambda x: merge(x)[:, :, :num_queries])
         far = attend_part(self._lines(q_BHTd, kv, mask), scoring)
-        # (B, stride, H, rows, .) to (B, H, rows, stride, .): the queries stand at the end
+        # (B, stride, H, rows, .) to (B, H, rows, stride, .): the queries are at the end
         far = far.map(lambda x: x.movedim(1, 3).flatten(2, 3)[:, :, -num_queries:])
         return join([near, far])
 
     def _lines(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None) -> Blocks:
-        """Write the positions in rows as long as the stride: a query sees its column above it.
+        """Arrange the positions in rows as long as the stride: a query sees the column above it.
 
-        Columns are the blocks; rows are counted so that the last one is full.
+        The columns are the blocks; padding is in front, so that the last row is full.
         """
 
         def columns(x: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class Fixed(Pattern):
     """Cells of `stride` positions: a query sees its own cell and the last `summary` of each before.
 
     `j <= i`, and `j // stride == i // stride` or `j % stride >= stride - summary`. For data without
-    a period: text. Time and memory `O(L (stride + summary L / stride))`.
+    a period, such as text. Time and memory `O(L (stride + summary L / stride))`.
     """
 
     kind: Literal["fixed"] = "fixed"
@@ -110,14 +110,14 @@ class Fixed(Pattern):
             )
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
-        """Triangles along the diagonal, and columns below them."""
+        """Return triangles along the diagonal and columns below them."""
         keys_S = torch.arange(num_keys, device=device)
         queries_T1 = keys_S[num_keys - num_queries :, None]
         same_cell = keys_S // self.stride == queries_T1 // self.stride
         return (same_cell | self._is_summary(keys_S)) & (keys_S <= queries_T1)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        """Attend to the own cell and to the summaries before it, in blocks that are cells."""
+        """Attend to the query's own cell and the summaries before it; each cell is a block."""
         num_queries = q_BHTd.shape[2]
         out_BHTd = _without_blocks(self, q_BHTd, kv, mask, scoring)
         if out_BHTd is not None:
@@ -144,7 +144,7 @@ class Fixed(Pattern):
     def _summaries(
         self, q_BnHcd: Tensor, kv: KeyValue, real: Tensor, first: int
     ) -> Iterator[Blocks]:
-        """Let cells meet the summaries of all cells up to them, and see those of cells before."""
+        """Yield segments of cells with all summaries so far; a cell sees those before it."""
         places_s = self._summary_places(kv.k_BKSd.shape[2], q_BnHcd.device)
         k_BKsd, v_BKsd = (x[:, :, places_s] for x in kv)
         real_BH1s = real[..., places_s]
@@ -160,14 +160,14 @@ class Fixed(Pattern):
             yield Blocks(q, KeyValue(*near), seen_BnH1s, distance_ncs)
 
     def _cells(self, x: Tensor) -> Tensor:
-        """Turn `(., ., L, .)` into `(., n, ., stride, .)`, the last cell filled up with zeros."""
+        """Turn `(., ., L, .)` into `(., n, ., stride, .)`, the last cell padded with zeros."""
         x = F.pad(x, (0, 0, 0, -x.shape[2] % self.stride))
         return torch.transpose(x.unflatten(2, (-1, self.stride)), 1, 2)
 
     def _summary_places(self, num_keys: int, device: torch.device) -> Tensor:
-        """Return the positions at the end of each whole cell, by counting: a GPU is not asked.
+        """Return the last positions of each complete cell by counting, without waiting for a GPU.
 
-        No query sees a summary of a cell that is not complete: all queries so far are in that cell.
+        No query sees the summary of an incomplete cell: no query is beyond that cell.
         """
         starts_n1 = torch.arange(num_keys // self.stride, device=device)[:, None] * self.stride
         return (starts_n1 + torch.arange(self.stride, device=device)[-self.summary :]).flatten()
@@ -179,7 +179,7 @@ class Fixed(Pattern):
 def _without_blocks(
     pattern: Strided | Fixed, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring
 ) -> Tensor | None:
-    """Attend without blocks where they do not pay: one query, a short text, an unusual mask."""
+    """Attend without blocks for one query, a short text or an unusual mask; otherwise None."""
     num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device
     if num_queries == 1:
         return attend_alone(q_BHTd, kv, mask, scoring, pattern.mask(1, num_keys, device)[0])

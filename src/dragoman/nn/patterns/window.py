@@ -1,6 +1,6 @@
-"""Windows: a query sees the keys near its own place (Beltagy et al., 2020; Mistral).
+"""Windows: a query sees the keys near its own position (Beltagy et al., 2020; Mistral).
 
-In a Longformer there are also a few tokens that see and are seen by all.
+A Longformer also has a few tokens that see all tokens and are seen by all.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from dragoman.nn.patterns.blocks import (
 from dragoman.nn.patterns.pattern import Pattern
 from dragoman.ranges import Count, check_ranges
 
-SMALLEST_BLOCK = 64  # queries of a block, below which products are too small to be quick
+SMALLEST_BLOCK = 64  # queries of a block, below which products are too small to be fast
 LARGEST_BLOCK = 256
 
 
@@ -34,8 +34,8 @@ LARGEST_BLOCK = 256
 class SlidingWindow(Pattern):
     """`i - size < j <= i` where causal (Mistral's rule), `|i - j| <= size` where not.
 
-    Time and memory `O(L size)`. Stacked, layers see further: `n` causal ones reach `n (size - 1)`
-    positions back. Decoding keeps the last `size - 1` positions and no more.
+    Time and memory `O(L size)`. Stacked layers see further: `n` causal ones reach `n (size - 1)`
+    positions back. Decoding stores only the last `size - 1` positions.
     """
 
     kind: Literal["window"] = "window"
@@ -51,7 +51,7 @@ class SlidingWindow(Pattern):
 
     @property
     def forgets(self) -> bool:
-        """Whether the storage rolls."""
+        """Whether the storage drops old keys."""
         return self.causal
 
     @property
@@ -60,13 +60,13 @@ class SlidingWindow(Pattern):
         return Reach(self.size - 1, 0) if self.causal else Reach(self.size, self.size)
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """The band around the diagonal; None for one causal query whose window holds all keys."""
+        """Return the band around the diagonal; None for one causal query that sees all keys."""
         if self.causal and num_queries == 1 and num_keys <= self.size:
             return None
         return self.reach.allows(distances(num_queries, num_keys, device))
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        """Attend in blocks; dense where one would hold it all, or where `mask` differs by query."""
+        """Attend in blocks, or densely if one block covers all or `mask` differs by query."""
         num_queries = q_BHTd.shape[2]
         kv, mask = recent(kv, mask, num_queries + self.reach.behind)
         block = block_queries(self.size)
@@ -77,18 +77,18 @@ class SlidingWindow(Pattern):
         return torch.cat(outs, dim=2)[:, :, :num_queries]
 
     def make_storage(self) -> Storage:
-        """Keep what the next query can see."""
+        """Make the storage of what the next query can see."""
         return RollingStorage(self.size) if self.causal else GrowingStorage()
 
 
 def recent(kv: KeyValue, mask: Tensor | None, num_keys: int) -> tuple[KeyValue, Tensor | None]:
-    """Leave out all but the last keys, which alone can be seen."""
+    """Return only the last `num_keys` keys, which alone can be seen."""
     kv = KeyValue(*(x[:, :, -num_keys:] for x in kv))
     return kv, None if mask is None else mask[..., -num_keys:]
 
 
 def block_queries(size: int) -> int:
-    """Return how many queries a block has: half a window, so two keys of three are seen."""
+    """Return the number of queries per block: half a window, so two keys of three are seen."""
     return min(max(size // 2, SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
@@ -130,7 +130,7 @@ class Longformer(Pattern):
         return SlidingWindow(size=self.window, causal=self.causal)
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
-        """The band around the diagonal, and the rows and columns of the global positions."""
+        """Return the band around the diagonal and the rows and columns of global positions."""
         distance_TS = distances(num_queries, num_keys, device)
         is_global_S = self._is_global(num_keys, device)
         seen_TS = self.local.reach.allows(distance_TS) | is_global_S
@@ -138,7 +138,7 @@ class Longformer(Pattern):
         return seen_TS & (distance_TS <= 0) if self.causal else seen_TS
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        """Attend in blocks to the window and the global keys; then the global queries to all."""
+        """Attend in blocks to the window and global keys, then from global queries to all keys."""
         num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device
         if num_queries == 1:
             return attend_alone(q_BHTd, kv, mask, scoring, self.mask(1, num_keys, device)[0])
@@ -169,7 +169,7 @@ class Longformer(Pattern):
     def _with_global_keys(
         self, blocks: Blocks, kv: KeyValue, real: Tensor, distance_ncg: Tensor
     ) -> Blocks:
-        """Put the global keys, `real` ones and padding, before those of every block."""
+        """Prepend the global keys, `real` ones and padding, to those of every block."""
         n, c, _ = distance_ncg.shape
         seen_BnHcg = real[:, None].expand(-1, n, -1, c, -1)
         if self.causal:
@@ -196,6 +196,6 @@ class Longformer(Pattern):
 
 
 def _places_of(blocks: Blocks, first: int, device: torch.device) -> Tensor:
-    """Count the places of a segment's queries from `first`: `(n, c, 1)`."""
+    """Return the positions of a segment's queries, counted from `first`: `(n, c, 1)`."""
     n, c = blocks.q_BnHcd.shape[1], blocks.q_BnHcd.shape[3]
     return torch.arange(first, first + n * c, device=device).view(n, c, 1)
