@@ -1,9 +1,9 @@
-"""From logits to sequences: one loop, small parts, ids and tensors, no text.
+"""From logits to sequences: one loop and small parts, for ids and tensors, not text.
 
 Reading order: `protocol` (what a model and a strategy must be able to do), `search` (the loop),
 `greedy`, `beam`, `constrained`, `diverse` and `sample` (strategies), `ensemble` (several models as
 one), `processors` (changes to the logits), `score` (length normalisation and forced decoding),
-`attended` (what hypotheses look at), `requests` and `scheduler` (those of many callers in few
+`attended` (what hypotheses attend to), `requests` and `scheduler` (many callers' requests in few
 batches).
 
 Axes in names: B sentences, S source length, T target length, L tokens so far, V vocabulary,

@@ -1,7 +1,7 @@
-"""What hypotheses attend to while they are found.
+"""What hypotheses attend to during the search.
 
-A step has a row of weights for each row that it computes. They are kept as they come; what follows
-the hypotheses, as beams are reordered, is where each has its own.
+A step has one row of weights for each computed row. The weights stay in order of arrival; when
+beams are reordered, only the indices of each hypothesis's rows are.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from dragoman.decode.protocol import Attending, Head, Looking, Model, StateT
 
 
 class AttendedRows:
-    """The weights of all steps (R, S), and where those of each of the N rows are (N, L)."""
+    """The weights of all steps (R, S), and the indices of those of each of the N rows (N, L)."""
 
     def __init__(self, state: Attending, frontier: object, like_N: Tensor) -> None:
         self._state = state
@@ -25,12 +25,12 @@ class AttendedRows:
 
     @classmethod
     def of(cls, state: object, frontier: object, like_N: Tensor) -> Self | None:
-        """Return those of as many rows, to be shown to the frontier; None where none is watched."""
+        """Return an empty store, also shown to the frontier; None if the state is not watched."""
         watched = isinstance(state, Attending) and state.attended() is not None
         return cls(cast("Attending", state), frontier, like_N) if watched else None
 
     def add(self, place_N: Tensor) -> None:
-        """Keep the weights (M, S) of a step; row `n` is at `place_N[n]` among them."""
+        """Store the weights (M, S) of a step; row `n` has those at `place_N[n]`."""
         weights_MS = cast("Tensor", self._state.attended())
         if self._looking is not None:
             self._looking.look(weights_MS)
@@ -44,11 +44,11 @@ class AttendedRows:
         self._places_NL = torch.cat([self._places_NL, (place_N + first)[:, None]], dim=1)
 
     def select(self, rows_N: Tensor) -> None:
-        """Let row `n` become what row `rows_N[n]` was."""
+        """Replace row `n` with the old row `rows_N[n]`."""
         self._places_NL = self._places_NL.index_select(0, rows_N)
 
     def weights(self, rows_E: Tensor) -> Tensor:
-        """The weights (E, L, S) of some rows, one for each step."""
+        """Return the weights (E, L, S) of some rows, one for each step."""
         return self._weights_RS[self._places_NL[rows_E]]
 
 
@@ -60,7 +60,7 @@ class Attentive(Generic[StateT]):
     head: Head
 
     def start(self, src_BS: Tensor, beam_size: int) -> StateT:
-        """Start, and watch."""
+        """Start the model and watch its state."""
         state = self.model.start(src_BS, beam_size)
         attending: object = state
         if isinstance(attending, Attending):

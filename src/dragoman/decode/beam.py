@@ -1,10 +1,10 @@
 """Beam search (Graves 2012; Sutskever et al. 2014, section 3.2), with exact early stopping.
 
 Each sentence has W slots for hypotheses. A step ranks every continuation of every open hypothesis
-by log-probability and takes as many as slots are open. A continuation that is complete (it took
+by log-probability and takes one for each open slot. A continuation that is complete (it took
 the end-of-sentence token, or reached the sentence's length limit) leaves the beam with its score,
-normalised for length, and its slot closes. So W = 1 is greedy search, and a beam that is as wide as
-the tree has leaves finds every sequence: exhaustive search.
+normalised for length, and its slot closes. So W = 1 is greedy search, and a beam as wide as the
+number of leaves of the tree finds every sequence: exhaustive search.
 
 A sentence is decided as soon as no open hypothesis can still enter its n best. Log-probabilities
 only fall, and the length penalty is greatest at the length limit, so an open hypothesis of
@@ -51,7 +51,7 @@ class Beam:
 
 
 class BeamFrontier:
-    """The open hypotheses of every sentence, and what its best complete ones have scored."""
+    """The open hypotheses of every sentence, and the scores of its best complete ones."""
 
     def __init__(self, beam: Beam, max_B: Tensor, eos_id: int) -> None:
         num_sentences, width = max_B.shape[0], beam.beam_size
@@ -60,7 +60,7 @@ class BeamFrontier:
         self._max_B = max_B
         self._penalty: Callable[[int], float] = partial(length_penalty, alpha=beam.length_penalty)
         self._length = 0
-        # A closed slot has log-probability minus infinity. At first the empty prefix alone is open.
+        # A closed slot has log-probability minus infinity. At first only the empty prefix is open.
         shape_BW = num_sentences, width
         self._log_probs_BW = max_B.new_full(shape_BW, IMPOSSIBLE, dtype=torch.float32)
         self._log_probs_BW[:, 0] = 0.0
@@ -71,7 +71,7 @@ class BeamFrontier:
         self._best_Bn = self._log_probs_BW.new_full((num_sentences, beam.n_best), IMPOSSIBLE)
         self._ranks_W = torch.arange(width, device=max_B.device)
         self._first_rows_B = torch.arange(num_sentences, device=max_B.device) * width
-        # For subclasses: what hypotheses have beside their score, and the most that they may have.
+        # For subclasses: what hypotheses have besides their score, and the most they can have.
         self._worth_BW = self._most_worth_B = self._log_probs_BW.new_zeros(1)
 
     def advance(self, log_probs_MV: Tensor) -> Advance:
@@ -100,7 +100,7 @@ class BeamFrontier:
         return (self._log_probs_BW > IMPOSSIBLE).flatten()
 
     def _choose(self, possible_BW: Tensor, tokens_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The tokens, which continuations get a slot, and which are complete and close theirs."""
+        """Return the tokens, which of them get a slot, and which are complete and close theirs."""
         chosen_BW = possible_BW & (self._ranks_W < self._slots_B[:, None])
         complete_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
         ended_BW = chosen_BW & complete_BW
@@ -108,12 +108,12 @@ class BeamFrontier:
         return tokens_BW, chosen_BW & ~complete_BW, ended_BW
 
     def _undecided_B(self) -> Tensor:
-        """Whether an open hypothesis can still enter the n best of a sentence."""
+        """Return whether an open hypothesis can still enter the n best of a sentence."""
         reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B + self._most_worth_B
         return reachable_B > self._best_Bn[:, -1]
 
     def _rank(self, log_probs_MV: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The W best continuations of each sentence: sums, last log-probs, tokens, parent rows.
+        """Return each sentence's W best continuations: sums, last log-probs, tokens, parent rows.
 
         The W best of a sentence are among the W best of each of its rows.
         """
@@ -123,7 +123,7 @@ class BeamFrontier:
         place_N = places_among(self.open_N, len(log_probs_MV))
         values_Nk, tokens_Nk = (x_Mk[place_N] for x_Mk in top_tokens(log_probs_MV, count))
         sums_BWk = self._log_probs_BW[:, :, None] + values_Nk.view(num_sentences, width, -1)
-        # Whatever a closed row's logits are, NaN among them, it has no continuation.
+        # A closed row has no continuation, whatever its logits are, even NaN.
         sums_BWk.masked_fill_((self._log_probs_BW == IMPOSSIBLE)[:, :, None], IMPOSSIBLE)
         sums_BM, tokens_BM = sums_BWk.flatten(1), tokens_Nk.view(num_sentences, -1)
         order_BW = self._order(sums_BM, tokens_BM, vocab_size)
@@ -135,11 +135,11 @@ class BeamFrontier:
         )
 
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
-        """The places (B, W) of the W best of each sentence's M continuations."""
+        """Return the places (B, W) of the W best of each sentence's M continuations."""
         return top_tokens(sums_BM, len(self._ranks_W))[1]
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Keep only these of the present sentences."""
+        """Keep only these of the current sentences."""
         self._max_B = self._max_B[sentences_K]
         self._greatest_penalty_B = self._greatest_penalty_B[sentences_K]
         self._first_rows_B = self._first_rows_B[: len(sentences_K)]

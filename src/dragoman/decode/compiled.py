@@ -1,11 +1,11 @@
-"""Greedy and beam search in compiled code: `BeamFrontier` and `SingleFrontier`, with the same bits.
+"""Greedy and beam search in compiled code, bit-identical to `SingleFrontier` and `BeamFrontier`.
 
-What they take some thirty operators for, each with a pass over memory or a few microseconds of
-Python, `advance` of `native.c` does in one call: log-softmax, the k best of each row, and the
-choice among them. Log-probabilities are never written.
+They take about thirty operators, each with a pass over memory or a few microseconds of Python, for
+what `advance` of `native.c` does in one call: log-softmax, the k best of each row, and the choice
+among them. Log-probabilities are never written.
 
-Where the model's steps are compiled code too, and nothing looks at their logits but `Forbid`, one
-call takes several steps, up to one that has news: of a small model's step Python would take half.
+If the model's steps are compiled code too, and only `Forbid` processes their logits, one call takes
+several steps, up to one that has news: Python would take half of a small model's step.
 """
 
 import ctypes
@@ -56,20 +56,20 @@ class _Written(ctypes.Structure):
 
 
 def call_back() -> None:
-    """Let every search that is in compiled code return after its present step."""
+    """Make every search that is in compiled code return after its current step."""
     _CALLS.value = next(_NUMBERS)
 
 
 class CompiledFrontier:
-    """The open hypotheses of every sentence, as `BeamFrontier` has them; greedy is a beam of 1."""
+    """The open hypotheses of every sentence, as in `BeamFrontier`; greedy is a beam of 1."""
 
     def __init__(self, functions: Functions, strategy: Beam | Greedy, limits: Limits) -> None:
         count, width = len(limits.max_B), strategy.beam_size
         self._functions, self._width, self._eos_id = functions, width, limits.eos_id
         self._alpha, self._length = strategy.length_penalty, 0
         self._max_B = limits.max_B.to(torch.int64, copy=True)
-        # All by `new_`, of declared types: compiled code gets addresses, and the caller may have
-        # changed PyTorch's default type and device.
+        # All by `new_`, with explicit dtypes: compiled code gets addresses, and the caller may have
+        # changed PyTorch's default dtype and device.
         self._numbers = self._max_B.new_empty(0, dtype=torch.float32)
         self._log_probs_BW = self._numbers.new_full((count, width), IMPOSSIBLE)
         self._log_probs_BW[:, 0] = 0.0
@@ -80,7 +80,7 @@ class CompiledFrontier:
         self._lay_out()
 
     def _lay_out(self) -> None:
-        """Make the memory of a step for the sentences that are left."""
+        """Allocate the memory of a step for the remaining sentences."""
         count = len(self._max_B)
         parts = self._log_probs_BW, self._best_Bn, self._greatest_penalty_B
         self._beams = _Beams(
@@ -115,7 +115,7 @@ class CompiledFrontier:
     def advance(self, logits_MV: Tensor) -> Advance | None:
         """Fill the open slots, given the logits of all rows or of the open ones alone.
 
-        None where a row that is open has no probabilities. The next step overwrites the result.
+        Returns None if an open row has no probabilities. The next step overwrites the result.
         """
         self._length += 1
         logits_MV = logits_MV.float().contiguous()
@@ -134,7 +134,7 @@ class CompiledFrontier:
         return self._advance if news else self._quiet
 
     def _candidates(self, columns: int) -> int:
-        """How many of a row's tokens are ranked, for which there is memory now."""
+        """Return how many tokens of a row are ranked; allocate their memory if needed."""
         shape = self._log_probs_BW.numel(), min(self._width, columns)
         if self._values_Nk.shape != shape:
             self._values_Nk = self._numbers.new_empty(shape)
@@ -144,10 +144,10 @@ class CompiledFrontier:
     def write_ahead(
         self, ahead: Ahead, last_M: Tensor, open_rows: OpenRows, forbidden_F: Tensor, calls: int
     ) -> Advance:
-        """`advance` by as many steps as compiled code can take by itself, one or more.
+        """Advance by as many steps as compiled code can take by itself, one or more.
 
-        The open rows read `last_M` first; after `call_back`, which was called so often before, no
-        further step is taken. Raises InputError when the model gives NaN.
+        The open rows read `last_M` first. `calls` identifies the last `call_back` that was seen;
+        after another one, no further step is taken. Raises InputError if the model gives NaN.
         """
         rows, most, k = self._log_probs_BW.numel(), ahead.most, self._candidates(ahead.columns)
         last_M, slots_M, places_N = last_M.clone(), open_rows.slots_M, open_rows.places_N
@@ -179,7 +179,7 @@ class CompiledFrontier:
         return replace(self._advance if steps < 0 else self._quiet, earlier=earlier)
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Keep only these of the present sentences."""
+        """Keep only these of the current sentences."""
         self._log_probs_BW = self._log_probs_BW[sentences_K]
         self._best_Bn = self._best_Bn[sentences_K]
         self._greatest_penalty_B = self._greatest_penalty_B[sentences_K]
@@ -192,14 +192,14 @@ class Foreseeable(Protocol):
     """A model whose steps compiled code can take."""
 
     def ahead(self, state: Any) -> Ahead | None:  # noqa: ANN401 -- each has its own kind
-        """What the next steps need, where there are two or more that it can take by itself."""
+        """Return what the next steps need; None unless it can take two or more by itself."""
 
 
 class StepsAhead:
     """The next steps of a search in one call, as many as compiled code can take by itself."""
 
     def __init__(self, model: object, frontier: object, processors: Sequence[Processor]) -> None:
-        """None can be taken where a model, a frontier or a processor is not known to it."""
+        """Take none if the model, the frontier or a processor is of an unknown kind."""
         forbids = [each for each in processors if type(each) is Forbid]
         plain = len(forbids) == len(processors)
         self._model = model if plain and isinstance(model, Foreseeable) else None
@@ -209,10 +209,10 @@ class StepsAhead:
         self._calls = _CALLS.value
 
     def advance(self, state: object, open_rows: OpenRows, last_N: Tensor) -> Advance | None:
-        """Take them; None where the next step has to be taken alone.
+        """Take the steps; return None if the next step must be taken alone.
 
-        Whoever calls back after the step before this began is heard: it may have been asked whether
-        a sentence is withdrawn since then.
+        A `call_back` counts from the start of the previous step on, because `withdrawn` may have
+        been asked before it came.
         """
         calls, self._calls = self._calls, _CALLS.value
         if self._model is None or self._frontier is None:
@@ -225,7 +225,7 @@ class StepsAhead:
 
 
 def begin(strategy: Strategy, limits: Limits) -> CompiledFrontier | Frontier:
-    """Start a search: greedy search and beams in compiled code, where there is some."""
+    """Start a search; greedy search and beams use compiled code if it is available."""
     functions = native() if limits.max_B.device.type == "cpu" else None
     if functions is not None and type(strategy) in {Beam, Greedy}:
         return CompiledFrontier(functions, cast("Beam | Greedy", strategy), limits)

@@ -1,26 +1,26 @@
-"""Beam search that is to write given terms, each in one of several forms.
+"""Beam search that tries to write given terms, each in one of several forms.
 
-Of each sentence some source tokens are terms (`Term`). Dynamic beam allocation (Post and Vilar
-2018; all rows at once: Hu et al. 2019) keeps the slots of a sentence for hypotheses that are
-unequally far: the best that has n terms, the best that has n - 1 and is writing one, the best that
-has n - 1, ..., the best with none, and then the second best of each. So one that has a term need
-not compete with one that avoids it. A form is begun where its first token is less probable than the
-best one by no more than a margin, which is wide where the attention of the step stands on the term
-(Hasler et al. 2018), narrow elsewhere, the end of the sentence among it, and still narrower before
-the attention has come to the first term. Once begun, it is continued. Forms that the model writes
-by itself count as well; one whose word then goes on (house, household) counts no longer. At the end
-a hypothesis with a term goes before one without, whose score is better by no more than `WORTH`: so
-a term that fits nowhere is let go of.
+Some source tokens of each sentence are terms (`Term`). Dynamic beam allocation (Post and Vilar
+2018; all rows at once: Hu et al. 2019) shares the slots of a sentence among hypotheses at different
+stages: the best that has n terms, the best that has n - 1 and is writing one, the best that has
+n - 1, ..., the best with none, and then the second best of each. So a hypothesis with a term does
+not compete with one that avoids it. A form begins if its first token is less probable than the best
+one by at most a margin. The margin is wide if the attention of the step is on the term (Hasler et
+al. 2018), narrow if it is elsewhere, including the end of the sentence, and still narrower before
+the attention has reached the first term. Once begun, a form is continued. Forms that the model
+writes by itself count as well; one whose word then continues (house, household) no longer counts.
+At the end a hypothesis with a term ranks before one without it whose score is better by at most
+`WORTH`: so a term that does not fit is dropped.
 
 With a beam narrower than `LEAST_WIDTH`, as in greedy search, a sentence still has that many slots;
 a hypothesis is pruned as soon as `beam_size` others have come as far with the terms and are more
 probable by `BEHIND`, or have come further and are less probable by less than `AHEAD`.
 
-The constants are measured on Multi30k with terms of its references, proper and random ones
+The constants were measured on Multi30k with terms from its references, proper and random ones
 (`benchmarks/terms.py`), with models of 25 to 28 BLEU; in greedy search `BEHIND` with one of 40,
 `MARGIN_EARLY` and `AHEAD` with one of 35.
 
-Axes as in the package; C terms of a sentence, J tokens that a row's terms go on with, M candidates.
+Axes as in the package; C terms of a sentence, J tokens that continue a row's terms, M candidates.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,65 +35,65 @@ from dragoman.decode.protocol import Hypothesis
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 
 STANDS = 0.8
-"""Attention stands on a term that has a token with this share of the step's greatest weight. 0.5
+"""Attention is on a term if one of its tokens has this share of the step's greatest weight. 0.5
 gives the same figures; with 0.05, which is nearly anywhere, more terms are out of place."""
 MARGIN = 20.0
-"""Nats that the first token of a term may be less probable than the best, where attention stands on
-the term. 12 leaves 2 % of the terms unwritten; 30 writes no more than 20."""
+"""Nats by which the first token of a term may be less probable than the best if attention is on the
+term. 12 leaves 2 % of the terms unwritten; 30 writes no more than 20."""
 MARGIN_ELSEWHERE = 9.0
-"""The same anywhere else. With 6, 2 % fewer terms are written, with 8 some 0.5 % fewer; with 20,
-every fifth translation has a term behind its full stop, and with 9 every hundredth or fewer."""
+"""The same if attention is elsewhere. 6 writes 2 % fewer terms, 8 about 0.5 % fewer; with 20, every
+fifth translation has a term after its full stop, with 9 every hundredth or fewer."""
 MARGIN_EARLY = 4.0
-"""The same until the greatest weight of a step has been at or behind the first term. With 8, terms
-are begun too soon: greedy search computes 5 % more rows, and loses 0.5 to 0.8 BLEU."""
+"""The same until the greatest weight of a step has been at or after the first term. With 8, terms
+begin too early: greedy search computes 5 % more rows and loses 0.5 to 0.8 BLEU."""
 WORTH = 10.0
-"""What a term adds to the score of a complete hypothesis. 6 leaves 1 % of the terms out and gains
-at most 0.5 BLEU; 20 writes no more."""
+"""What a term adds to the score of a complete hypothesis. 6 omits 1 % of the terms and gains at
+most 0.5 BLEU; 20 writes no more."""
 LEAST_WIDTH = 3
-"""Slots that a sentence with terms needs: hypotheses that have them, and such as wait for a better
-place. With greedy search, which cannot wait, terms cost 3 BLEU that are gained with three slots."""
+"""Slots that a sentence with terms needs, for hypotheses that have them and others that wait for a
+better place. Greedy search cannot wait: terms cost it 3 BLEU, which three slots regain."""
 USUAL_WIDTH = 2
-"""Those of them that are open at a time, about: as many rows of a batch a sentence counts as."""
+"""About how many slots are open at a time: a sentence counts as so many rows of a batch."""
 BEHIND = 0.5
-"""Nats. Without it greedy search takes 1.2 to 1.3 times the time and leaves 0.8 % of the terms out
-in place of 1.4; with 0 it computes 1.7 rows a token in place of 1.9, and leaves a few more out."""
+"""Nats. Without it, greedy search takes 1.2 to 1.3 times as long and omits 0.8 % of the terms
+instead of 1.4 %; with 0 it computes 1.7 rows a token instead of 1.9 and omits a few more."""
 AHEAD = 1.0
-"""Nats. With -0.5, as for those that have come as far, 4 to 5 % more rows are computed."""
+"""Nats. With -0.5, as for hypotheses that are equally far, 4 to 5 % more rows are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What a translation is to have, once."""
+    """A term that a translation should contain once."""
 
     start: int
     """Its first source token."""
     end: int
-    """The one after its last."""
+    """The source token after its last."""
     forms: tuple[tuple[int, ...], ...]
-    """Ids of which one sequence is written; none is empty."""
+    """Sequences of ids, one of which is written; none is empty."""
 
     def moved(self, by: int) -> "Term":
-        """The same where so many tokens precede the source."""
+        """Return the term for a source with so many tokens in front."""
         return replace(self, start=self.start + by, end=self.end + by)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Which tokens of the vocabulary make one word with those beside them."""
+    """Which tokens of the vocabulary form one word with their neighbours."""
 
     begins_V: Tensor
-    """True for a token with which a word before it goes on."""
+    """True for a token that continues the word before it."""
     ends_V: Tensor
-    """True for a token with a letter at its end, after which a word may go on."""
+    """True for a token that ends in a letter, after which a word may continue."""
 
     def joined(self, first: int, second: int) -> bool:
-        """Whether a word reaches from one token into the next."""
+        """Return whether a word spans the two tokens."""
         return bool(self.ends_V[first] & self.begins_V[second])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constrained:
-    """A beam, in which sentence b writes the terms `terms[b]` if it can.
+    """A beam in which sentence b writes the terms `terms[b]` if it can.
 
     All complete hypotheses are returned; `best_first` orders them.
     """
@@ -117,7 +117,7 @@ class Constrained:
         return ConstrainedFrontier(self, max_B, eos_id)
 
     def best_first(self, sentence: int, found: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """The n best of a sentence: by score, with what its terms are worth."""
+        """Return the n best of a sentence, by score plus the worth of its terms."""
 
         def worth(one: Hypothesis) -> float:
             return one.score + WORTH * count_terms(self.terms[sentence], one.ids, self.edges)
@@ -126,7 +126,7 @@ class Constrained:
 
 
 def count_terms(terms: Sequence[Term], ids: Sequence[int], edges: Edges) -> int:
-    """How many of the terms a sequence has as whole words, each at a place of its own."""
+    """Count the terms that a sequence contains as whole words, without overlap."""
     taken, count = set[int](), 0
     for term in terms:
         whole = (place for form in term.forms for place in _places(form, ids, edges))
@@ -137,7 +137,7 @@ def count_terms(terms: Sequence[Term], ids: Sequence[int], edges: Edges) -> int:
 
 
 def _places(form: Sequence[int], ids: Sequence[int], edges: Edges) -> Iterator[range]:
-    """Yield where a form stands whose word does not go on."""
+    """Yield where a form occurs and its word does not continue."""
     for start in range(len(ids) - len(form) + 1):
         end = start + len(form)
         goes_on = end < len(ids) and edges.joined(form[-1], ids[end])
@@ -146,7 +146,7 @@ def _places(form: Sequence[int], ids: Sequence[int], edges: Edges) -> Iterator[r
 
 
 class _Forms:
-    """The forms of all terms of a batch, as trees of tokens; node 0 is none, and has no branch."""
+    """The forms of all terms of a batch, as trees of tokens; node 0 is "none" and has no branch."""
 
     def __init__(self, terms: Sequence[Sequence[Term]], edges: Edges, like: Tensor) -> None:
         self._branches: list[dict[int, int]] = [{}]
@@ -162,7 +162,7 @@ class _Forms:
         self.whole_X = torch.tensor(self._whole, device=like.device)
         self.term_X = like.new_tensor(self._term)
         self.joins_X = self.whole_X & edges.ends_V[self._ends].to(like.device)
-        """True where a form is whole, and a word that may go on."""
+        """True where a form is whole and its word may continue."""
 
     def _plant(self, number: int, term: Term) -> int:
         root = self._node(number, 0)
@@ -199,22 +199,22 @@ class ConstrainedFrontier(BeamFrontier):
         self._met_NC = torch.zeros_like(self._roots_NC, dtype=torch.bool)
         """True for a term that a row has written."""
         self._node_N = torch.zeros_like(self._roots_NC[:, 0])
-        """What each row has of a form that it is writing, or has just written, as a node."""
+        """The node of the form that each row is writing or has just written."""
         self._forced_N = self._node_N > 0
-        """Whether that form was tried; the model may also begin with one by itself."""
+        """Whether that form was tried; the model may also begin one by itself."""
         self._weights_MS: Tensor | None = None
         firsts = [min((t.start for t in some), default=0) for some in options.terms]
         self._first_N = max_B.new_tensor(firsts).repeat_interleave(width, dim=0)
         self._reached_N = torch.zeros_like(self._forced_N)
-        """True once the attention of a row has stood on a term of its sentence."""
+        """True once the attention of a row has been at or after the first term of its sentence."""
         self._most_worth_B = WORTH * (self._forms.roots_BC > 0).sum(1).float()
 
     def look(self, weights_MS: Tensor) -> None:
-        """Take what the rows of the step attend to whose log-probabilities come next."""
+        """Receive the attention weights of the step whose log-probabilities come next."""
         self._weights_MS = weights_MS
 
     def _rank(self, log_probs_MV: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The W continuations of each sentence that get its slots."""
+        """Return the W continuations of each sentence that get its slots."""
         num_sentences, width = self._log_probs_BW.shape
         count = min(width, log_probs_MV.shape[1])
         row_N = places_among(self.open_N, len(log_probs_MV))
@@ -235,7 +235,7 @@ class ConstrainedFrontier(BeamFrontier):
 
         more_NJ = more_NTJ.flatten(1).masked_fill(~tried_NJ, IMPOSSIBLE)
         values_NM = torch.cat([values_Nk, more_NJ], dim=1)
-        tokens_NM = torch.cat([tokens_Nk, tokens_NJ.clamp(min=0)], dim=1)  # models read any slot's
+        tokens_NM = torch.cat([tokens_Nk, tokens_NJ.clamp(min=0)], dim=1)  # models read every slot
         next_NM = torch.cat([by_itself_Nk, next_NJ], dim=1)
         whole_NM = self._forms.whole_X[next_NM]
         forced_NM = torch.cat([torch.zeros_like(by_itself_Nk), tried_NJ.long()], dim=1) > 0
@@ -272,7 +272,7 @@ class ConstrainedFrontier(BeamFrontier):
         )
 
     def _tried(self, more_NTJ: Tensor, best_N: Tensor, row_N: Tensor) -> Tensor:
-        """True for the tokens by which a form is begun, or gone on with."""
+        """Return True for the tokens that begin or continue a form."""
         stands_NC = torch.ones_like(self._met_NC)
         if self._weights_MS is not None:
             weights_N1S = self._weights_MS[row_N][:, None]
@@ -291,7 +291,7 @@ class ConstrainedFrontier(BeamFrontier):
         return torch.cat([goes_on_N1J, begins_NTJ], dim=1)
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Keep only these of the present sentences."""
+        """Keep only these of the current sentences."""
         super().keep(sentences_K)
         width = len(self._ranks_W)
         rows_N = (sentences_K[:, None] * width + self._ranks_W).flatten()
@@ -303,9 +303,9 @@ class ConstrainedFrontier(BeamFrontier):
 
 
 def _allocated(sums_BM: Tensor, banks_BM: Tensor, width: int) -> Tensor:
-    """The candidates (B, W) that get slots: the best of each bank, then the second best, ...
+    """Return the candidates (B, W) that get slots: the best of each bank, then the second, ...
 
-    Greater banks go first; equal sums go by place.
+    Greater banks go first; ties are in order of index.
     """
     sums_BM, order_BM = sums_BM.sort(dim=1, descending=True, stable=True)
     banks_BM = banks_BM.gather(1, order_BM)
@@ -318,7 +318,7 @@ def _allocated(sums_BM: Tensor, banks_BM: Tensor, width: int) -> Tensor:
 
 
 def _num_before(sums_BW: Tensor, banks_BW: Tensor) -> Tensor:
-    """How many (B, W) prune each: those in its bank or a greater one that are probable enough."""
+    """Count (B, W) what prunes each: those in its bank or a greater one, probable enough."""
     own_BW1, banks_BW1 = sums_BW[:, :, None], banks_BW[:, :, None]
     enough_BWW = own_BW1 + torch.where(banks_BW[:, None] > banks_BW1, -AHEAD, BEHIND)
     return ((banks_BW[:, None] >= banks_BW1) & (sums_BW[:, None] > enough_BWW)).sum(2)

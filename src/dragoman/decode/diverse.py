@@ -6,8 +6,8 @@ choose in turn, and rank their continuations by
     log p(y_<=t | x) - diversity * c(y_t)
 
 where c(v) is how often the earlier groups of the sentence took the token v in this step (Hamming
-diversity: section 3, algorithm 1). That only ranks: log-probabilities and scores stay the model's,
-and a step inherits no penalty. What several groups find, the search returns once.
+diversity: section 3, algorithm 1). This only affects the ranking: log-probabilities and scores stay
+the model's, and no penalty carries over to the next step. The search returns duplicates once.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class DiverseBeam(Beam):
     groups: Count = 1
     """Groups of each sentence, G, which share the `beam_size` slots equally."""
     diversity: Diversity = DIVERSITY
-    """What a token loses for each time that an earlier group took it in the same step."""
+    """Penalty on a token for each earlier group that took it in the same step."""
 
     def __post_init__(self) -> None:
         Beam.__post_init__(self)
@@ -45,7 +45,7 @@ class DiverseBeam(Beam):
 
 
 class DiverseFrontier(BeamFrontier):
-    """Every group is a sentence to the beam search: group g of sentence b is its b * G + g.
+    """A beam search in which every group is a sentence: group g of sentence b is b * G + g.
 
     A decided group continues until its sentence is decided: later groups avoid its tokens.
     """
@@ -58,13 +58,13 @@ class DiverseFrontier(BeamFrontier):
             n_best=min(options.n_best, width),
         )
         super().__init__(beam, max_B.repeat_interleave(options.groups), eos_id)
-        # The others take at most W - W / G tokens, so that W / G of a row's W best are not lowered.
+        # The others take at most W - W / G tokens, so W / G of a row's W best are not penalised.
         self._num_candidates = options.beam_size
         self._diversity = options.diversity
         self._groups_G = torch.arange(options.groups, device=max_B.device)
 
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:
-        """The best of each group, one group after the other; ties go to the more probable."""
+        """Return the best of each group, group by group; ties go to the more probable."""
         num_groups, num_places = len(self._groups_G), sums_BM.shape[1]
         sums_BGM = sums_BM.view(-1, num_groups, num_places)
         tokens_BGM = tokens_BM.view(-1, num_groups, num_places)
@@ -82,5 +82,5 @@ class DiverseFrontier(BeamFrontier):
         return torch.stack(orders, dim=1).flatten(0, 1)
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Keep only these of the present sentences."""
+        """Keep only these of the current sentences."""
         super().keep((sentences_K[:, None] * len(self._groups_G) + self._groups_G).flatten())

@@ -1,11 +1,11 @@
-"""Ensembles: several models with one vocabulary decode as one.
+"""Ensembles: several models that share a vocabulary decode as one.
 
 The probability of a token is the mean of its probabilities under the models,
 
     log p(v | y_<t, x) = log (1 / M) sum_m p_m(v | y_<t, x)
 
-computed from log-probabilities without underflow. It is a distribution again, and no model alone
-can exclude a token, as it can where log-probabilities are averaged.
+computed from log-probabilities without underflow. It is a distribution again, and no single
+model can exclude a token, as it can if log-probabilities are averaged.
 """
 
 import math
@@ -21,9 +21,9 @@ from dragoman.decode.protocol import Attending, Model, State
 
 
 def mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
-    """The log of the mean of the distributions (..., V) whose logits are given, in float32.
+    """Return the log of the mean of the distributions (..., V) of the logits, in float32.
 
-    `log sum_m exp(log p_m) - log M`; nothing mixes rows, so neighbours do not change a row.
+    `log sum_m exp(log p_m) - log M`; rows are not mixed, so neighbours do not change a row.
     """
     log_probs = torch.stack([F.log_softmax(each, -1, dtype=torch.float32) for each in logits])
     return log_probs.logsumexp(0) - math.log(len(logits))
@@ -31,7 +31,7 @@ def mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class EnsembleState:
-    """What each model remembers."""
+    """The state of each model."""
 
     states: tuple[State, ...]
 
@@ -42,12 +42,12 @@ class EnsembleState:
             first.watch(layer, head)
 
     def attended(self) -> Tensor | None:
-        """The first model's weights of the last step."""
+        """Return the first model's weights of the last step."""
         first = self.states[0]
         return first.attended() if isinstance(first, Attending) else None
 
     def select(self, rows_N: Tensor) -> None:
-        """Let row n become what row `rows_N[n]` was, for every model."""
+        """Replace row n with the old row `rows_N[n]`, for every model."""
         for state in self.states:
             state.select(rows_N)
 
@@ -63,6 +63,6 @@ class Ensemble:
         return EnsembleState(tuple(model.start(src_BS, beam_size) for model in self._models))
 
     def step(self, ids_N: Tensor, state: EnsembleState) -> Tensor:
-        """Append a token to each row; the log-probabilities (N, V) of the next."""
+        """Append a token to each row; return the log-probabilities (N, V) of the next."""
         pairs = zip(self._models, state.states, strict=True)
         return mean_log_probs([model.step(ids_N, each) for model, each in pairs])

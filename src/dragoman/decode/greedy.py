@@ -19,7 +19,7 @@ class Chooser(Protocol):
         """Pick a token (N) for every row."""
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Go on with these of the present sentences only."""
+        """Keep only these of the current sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Greedy:
 
 
 class _MostProbable:
-    """Takes the maximum."""
+    """Chooses the maximum."""
 
     def choose(self, log_probs_NV: Tensor) -> Tensor:
         """Pick the first of the maxima of each row."""
@@ -63,7 +63,7 @@ class SingleFrontier:
         self._length = 0
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
-        """Take the token that was chosen for every row."""
+        """Append the chosen token to every row."""
         self._length += 1
         tokens_N = self._chooser.choose(log_probs_NV)
         values_N = log_probs_NV.gather(1, tokens_N[:, None])[:, 0]
@@ -80,7 +80,7 @@ class SingleFrontier:
         )
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Go on with these of the present sentences only."""
+        """Keep only these of the current sentences."""
         self._max_B = self._max_B[sentences_K]
         self._log_probs_B = self._log_probs_B[sentences_K]
         self._chooser.keep(sentences_K)

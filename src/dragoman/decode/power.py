@@ -1,7 +1,7 @@
-"""Beam search as Hugging Face's transformers and fairseq rank: by `log p(y | x) / n ** alpha`.
+"""Beam search ranked as in Hugging Face's transformers and fairseq: `log p(y | x) / n ** alpha`.
 
-What the models of those libraries were tuned with, so that their texts come out as published. It
-differs from `Beam` in three ways:
+The models of those libraries were tuned with it, so it reproduces their published texts. It differs
+from `Beam` in three ways:
 
 - the score divides by `n ** alpha` (Ott et al. 2019, fairseq), n counting the end of the sentence;
 - a hypothesis that ends takes no slot from the beam: a step ranks (1 + E) W continuations, where
@@ -9,8 +9,8 @@ differs from `Beam` in three ways:
   the W best are complete;
 - a sentence is decided by an estimate, not by a bound (`EarlyStopping`).
 
-Processors take probability away there and do not share it out again, unless `renormalize_logits`
-is set; and a repetition penalty changes log-probabilities. `Unshared` does both here.
+There, processors remove probability without renormalisation, unless `renormalize_logits` is set,
+and a repetition penalty changes log-probabilities. `Unshared` does both here.
 """
 
 from dataclasses import dataclass, field
@@ -26,13 +26,13 @@ from dragoman.nn.cpu.ranking import IMPOSSIBLE
 
 
 class Unshared:
-    """Keeps what processors take away from being shared out: two processors around all others."""
+    """Two processors around all others, which keep the rest from being renormalised."""
 
     def __init__(self) -> None:
         self._left_M1 = torch.zeros(())
 
     def around(self, processors: list[Processor], *, renormalize: bool) -> list[Processor]:
-        """Put the two around the others; only the first where steps are renormalised."""
+        """Put the two around the others; only the first if steps are renormalised."""
         return [self._normalise, *processors, *([] if renormalize else [self._measure])]
 
     def _normalise(self, logits_MV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- required by the interface
@@ -58,18 +58,18 @@ class PowerBeam:
     n_best: int = 1
     early_stopping: EarlyStopping = "estimate"
     ends: tuple[int, ...] = ()
-    """The tokens that end a sequence, where they are not eos alone; all become eos."""
+    """The tokens that end a sequence, if not eos alone; all become eos."""
     renormalize: bool = False
-    """Share out again what processors take away (`renormalize_logits`)."""
+    """Renormalise after the processors (`renormalize_logits`)."""
     unshared: Unshared = field(default_factory=Unshared, compare=False)
 
     def around(self, processors: list[Processor]) -> list[Processor]:
-        """Return the processors with those that this search needs around them."""
+        """Return the processors, wrapped in those that this search needs."""
         return self.unshared.around(processors, renormalize=self.renormalize)
 
     @property
     def beam_size(self) -> int:
-        """Rows that each sentence needs."""
+        """Number of rows that each sentence needs."""
         return (1 + max(1, len(self.ends))) * self.width
 
     def begin(self, max_B: Tensor, eos_id: int) -> "PowerFrontier":
@@ -91,7 +91,7 @@ class PowerFrontier(BeamFrontier):
         return super().advance(self._options.unshared.restore(log_probs_MV))
 
     def _choose(self, possible_BW: Tensor, tokens_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The W best that go on, and those that end among the W best; every end becomes eos."""
+        """Return the W best that continue, and the ends among the W best; all become eos."""
         width = self._options.width
         ends_BW = torch.isin(tokens_BW, self._ends_E)
         tokens_BW = tokens_BW.masked_fill(ends_BW, self._eos_id)
@@ -101,7 +101,7 @@ class PowerFrontier(BeamFrontier):
         return tokens_BW, open_BW, possible_BW & ends_BW & (self._ranks_W < width)
 
     def _undecided_B(self) -> Tensor:
-        """Whether a sentence lacks a complete hypothesis, or an open one may better the worst."""
+        """Return whether a sentence lacks complete hypotheses or an open one may beat the worst."""
         worst_B = self._best_Bn[:, -1]
         if self._options.early_stopping == "full":
             return worst_B == IMPOSSIBLE

@@ -1,9 +1,9 @@
 """Processors: changes to the logits before they become probabilities.
 
-A processor is any callable `(logits_NV, prefixes) -> logits_NV`; it may write into the logits it
-gets. Those here are small frozen values. An option at its neutral setting adds none to the list.
-What a processor forbids has probability 0, and the rest shares the whole: log-probabilities of a
-search are those of the processed distribution.
+A processor is any callable `(logits_NV, prefixes) -> logits_NV`; it may modify the logits in place.
+Those here are small values. An option at its neutral setting adds none to the list. A forbidden
+token has probability 0, and the rest is renormalised: log-probabilities of a search are those of
+the processed distribution.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ Processor = Callable[[Tensor, Prefixes], Tensor]
 
 
 class GivenProcessor:
-    """A processor of somebody else's, whose faults are not taken for the model's."""
+    """A user's processor, whose faults are not attributed to the model."""
 
     def __init__(self, process: Processor) -> None:
         self._process = process
@@ -29,7 +29,7 @@ class GivenProcessor:
         self._spoilt = False
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
-        """Process them. Raises InputError for what is returned in their place."""
+        """Process the logits. Raises InputError if the result is not floats of their shape."""
         shape, sound = logits_NV.shape, not is_spoilt(logits_NV)
         made: object = self._process(logits_NV, prefixes)
         if not (isinstance(made, Tensor) and made.is_floating_point() and made.shape == shape):
@@ -42,7 +42,7 @@ class GivenProcessor:
         return made
 
     def check(self) -> None:
-        """Raise InputError where it has just spoilt logits, which no softmax takes."""
+        """Raise InputError if the last call made valid logits NaN or infinite."""
         if self._spoilt:
             raise InputError(
                 f"The processor {self._name} makes NaN or infinite logits; correct it: -inf "
@@ -51,13 +51,13 @@ class GivenProcessor:
 
 
 def is_spoilt(logits_NV: Tensor) -> bool:
-    """Whether some are NaN or infinite, which no softmax takes."""
+    """Return whether some logits are NaN or +inf, which softmax cannot handle."""
     return bool((logits_NV.isnan() | logits_NV.isposinf()).any())
 
 
 @dataclass(frozen=True, slots=True)
 class Forbid:
-    """These tokens are never generated: padding, bos and the unknown token as a rule."""
+    """Tokens that are never generated: usually padding, bos and the unknown token."""
 
     ids: tuple[int, ...]
 
@@ -70,10 +70,10 @@ class Forbid:
 
 @dataclass(frozen=True, slots=True)
 class ForbidSequences:
-    """These sequences of one or more tokens are never generated."""
+    """Sequences of one or more tokens that are never generated."""
 
     sequences: tuple[tuple[int, ...], ...]
-    """Their ids."""
+    """The ids of each."""
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
         """Forbid the last token of a sequence in each row that ends with those before it."""
@@ -88,7 +88,7 @@ class ForbidSequences:
 
 @cache
 def _runs(ids: tuple[int, ...]) -> tuple[slice, ...]:
-    """The ids as few ranges; without -1, the padding of a vocabulary that has none."""
+    """Return the ids as few ranges, without -1, the padding id of a vocabulary without padding."""
     known = {token for token in ids if token >= 0}
     firsts = sorted(token for token in known if token - 1 not in known)
     lasts = sorted(token for token in known if token + 1 not in known)
@@ -96,7 +96,7 @@ def _runs(ids: tuple[int, ...]) -> tuple[slice, ...]:
 
 
 class MinimumLength:
-    """No end of sentence before sentence b has `min_B[b]` tokens (eos not counted)."""
+    """Forbids eos before sentence b has `min_B[b]` tokens (eos not counted)."""
 
     def __init__(self, min_B: Tensor, eos_id: int) -> None:
         self._min_B = min_B
@@ -113,10 +113,10 @@ class MinimumLength:
 
 
 class ForcedPrefix:
-    """Sentence b begins with the tokens `prefixes[b]`; it is the last processor of a list.
+    """Makes sentence b begin with the tokens `prefixes[b]`; the last processor of a list.
 
-    What a sentence begins with is given, so it has probability 1 whatever other processors forbid:
-    the log-probability of a result is that of the rest, given its beginning.
+    The prefix is given, so it has probability 1 whatever other processors forbid: the
+    log-probability of a result is that of the rest, given the prefix.
     """
 
     def __init__(self, prefixes: Sequence[Sequence[int]], device: torch.device) -> None:
@@ -125,7 +125,7 @@ class ForcedPrefix:
         self._ids_BL = torch.tensor(padded, device=device)  # -1: nothing is forced
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
-        """Leave the rows inside their prefix no other token."""
+        """Allow no other token in rows that are inside their prefix."""
         length = prefixes.ids_NL.shape[1]
         if length < self._ids_BL.shape[1]:
             ids_N1 = self._ids_BL[prefixes.sentence_N, length][:, None]
@@ -136,9 +136,9 @@ class ForcedPrefix:
 
 
 class ForcedEnd:
-    """Sentence b ends at the latest with its token number `max_B[b]`, eos, whose probability is 1.
+    """Makes sentence b end by its token number `max_B[b]`, an eos with probability 1.
 
-    So the beam compares whole sequences at the limit too, as that of transformers does where
+    So the beam compares whole sequences at the limit too, as that of transformers does if
     `forced_eos_token_id` is set.
     """
 
@@ -147,7 +147,7 @@ class ForcedEnd:
         self._eos_id = eos_id
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
-        """Leave the rows that are at their last token nothing but eos."""
+        """Allow only eos in rows that are at their last token."""
         last_N = self._max_B[prefixes.sentence_N] - 1 <= prefixes.ids_NL.shape[1]
         logits_NV.masked_fill_(last_N[:, None], IMPOSSIBLE)
         logits_NV[:, self._eos_id].masked_fill_(last_N, 0.0)
@@ -155,10 +155,10 @@ class ForcedEnd:
 
 
 class RepetitionPenalty:
-    """Logits of tokens that were there before are divided by `penalty`, negative ones multiplied.
+    """Divides the logits of previous tokens by `penalty`; negative ones are multiplied.
 
     So a penalty above 1 makes them less probable (Keskar et al. 2019, section 4.1, where all
-    logits are positive). `context_BS` are the prompts, whose tokens count too where it is given.
+    logits are positive). `context_BS` are the prompts, whose tokens count too if it is given.
     """
 
     def __init__(self, penalty: float, context_BS: Tensor | None = None) -> None:
@@ -168,7 +168,7 @@ class RepetitionPenalty:
         self._context_BS = context_BS
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
-        """Weaken each used token once, however often it was used."""
+        """Penalise each used token once, however often it was used."""
         ids_NL = _with_context(prefixes, self._context_BS)
         used_NL = logits_NV.gather(1, ids_NL)
         weaker_NL = torch.where(used_NL > 0, used_NL / self._penalty, used_NL * self._penalty)
@@ -176,9 +176,9 @@ class RepetitionPenalty:
 
 
 class NoRepeatedNgrams:
-    """No n tokens in a row come twice (Paulus et al. 2018, section 2.5, for n = 3).
+    """Forbids n-grams to occur twice (Paulus et al. 2018, section 2.5, for n = 3).
 
-    `context_BS` are the prompts, whose n-grams count too where it is given.
+    `context_BS` are the prompts, whose n-grams count too if it is given.
     """
 
     def __init__(self, size: int, context_BS: Tensor | None = None) -> None:
@@ -188,7 +188,7 @@ class NoRepeatedNgrams:
         self._context_BS = context_BS
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
-        """Forbid each token that once followed the present last n - 1 tokens."""
+        """Forbid each token that has already followed the current last n - 1 tokens."""
         ids_NL = _with_context(prefixes, self._context_BS)
         length = ids_NL.shape[1]
         if length < self._size:
@@ -202,16 +202,16 @@ class NoRepeatedNgrams:
 
 
 def _with_context(prefixes: Prefixes, context_BS: Tensor | None) -> Tensor:
-    """Each row's prompt, where there are prompts, and what the row has generated so far."""
+    """Return each row's prompt, if there are prompts, and what the row has generated so far."""
     if context_BS is None:
         return prefixes.ids_NL
     return torch.cat([context_BS[prefixes.sentence_N], prefixes.ids_NL], dim=1)
 
 
 def relative_lengths(src_lengths_B: Tensor, *, factor: float, constant: int) -> Tensor:
-    """`floor(factor * src_length) + constant`, at least 0: a limit of each sentence's own.
+    """Return a limit for each sentence: `floor(factor * src_length) + constant`, at least 0.
 
-    Serves minimum and maximum lengths; `factor = 0` makes an absolute one.
+    Used for minimum and maximum lengths; `factor = 0` makes an absolute limit.
     """
     scaled_B = (src_lengths_B.double() * factor).floor().long()
     return torch.clamp(scaled_B + constant, min=0)

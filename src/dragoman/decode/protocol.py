@@ -1,12 +1,12 @@
-"""What decoding asks of a model and of a strategy, and the values that pass between them.
+"""The interfaces of models and strategies in decoding, and the values that they exchange.
 
-The loop in `search` connects them and knows nothing else of either. An encoder-decoder, a
+The loop in `search` connects the two and knows nothing else about either. An encoder-decoder, a
 decoder-only model, an ensemble and a table in a test are all a `Model`; greedy search, beam
 search and sampling are all a `Strategy`.
 
 A sentence has `beam_size` adjacent rows: sentence b owns the rows
-`b * beam_size` to `(b + 1) * beam_size - 1`. So N = B * beam_size. Where a state is `Uneven` and a
-frontier is `Closing`, the model steps the M open rows of these alone.
+`b * beam_size` to `(b + 1) * beam_size - 1`. So N = B * beam_size. If a state is `Uneven` and a
+frontier is `Closing`, the model computes only the M open rows of these.
 """
 
 from dataclasses import dataclass, field
@@ -19,54 +19,54 @@ from dragoman.wording import counted
 
 
 class State(Protocol):
-    """What a model remembers of the prefixes that it has read: its caches, for N rows."""
+    """A model's memory of the prefixes that it has read: its caches, for N rows."""
 
     def select(self, rows_N: Tensor) -> None:
-        """Make row i the continuation of the present row `rows_N[i]`.
+        """Make row i the continuation of the current row `rows_N[i]`.
 
-        Every group of `beam_size` entries names rows of one sentence only. Whole sentences may be
-        left out, in which case fewer rows remain; sentences never change their order.
+        Each group of `beam_size` entries names rows of one sentence only. Whole sentences may be
+        left out, so that fewer rows remain; sentences never change their order.
         """
 
 
 @runtime_checkable
 class Uneven(Protocol):
-    """A state that may also be asked to keep some rows of a sentence and leave out others."""
+    """A state that can also keep some rows of a sentence and leave out others."""
 
     @property
     def uneven(self) -> bool:
-        """Whether `select` can do so: then a step is of the rows that are left."""
+        """Whether `select` can do so; a step then computes the remaining rows."""
 
 
 class Head(NamedTuple):
-    """Whose attention to the source aligns words."""
+    """The attention to the source that aligns words."""
 
     layer: int = -1
-    """A layer of the decoder, counted from its end where it is negative."""
+    """A layer of the decoder, counted from its end if negative."""
     head: int | None = None
     """One of its heads; None for the mean over all."""
     later: int = 0
-    """1 where the weights of a token are those of the step that reads it; 0: that writes it."""
+    """1 if the weights of a token are those of the step that reads it; 0 if that writes it."""
 
     def of_tokens(self, weights_LS: Tensor) -> Tensor:
-        """The weights of L tokens, of those of the steps that wrote them.
+        """Return the weights of L tokens, given those of the steps that wrote them.
 
-        No step reads the last token, an end, which keeps the weights of the step that wrote it.
+        No step reads the last token, an end; it keeps the weights of the step that wrote it.
         """
         return torch.cat([weights_LS[1:], weights_LS[-1:]]) if self.later else weights_LS
 
 
 @runtime_checkable
 class Attending(Protocol):
-    """A state that can say what its rows attend to in their sources."""
+    """A state that can report what its rows attend to in their sources."""
 
     def watch(self, layer: int, head: int | None) -> None:
-        """From now on keep the weights of a head, or their mean, in each step, if that can be."""
+        """Keep the weights of a head, or their mean, in each later step, if possible."""
 
     def attended(self) -> Tensor | None:
-        """The weights of the last step, (N, S), which last until the next; None if none are kept.
+        """Return the weights (N, S) of the last step, valid until the next; None if not kept.
 
-        Row by row a distribution over the source as it was padded, zero behind its end.
+        Each row is a distribution over the padded source, zero after its end.
         """
 
 
@@ -74,7 +74,7 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class Model(Protocol[StateT]):
-    """A model that continues prefixes by one token at a time; its state is of its own kind."""
+    """A model that continues prefixes one token at a time, with its own type of state."""
 
     def start(self, src_BS: Tensor, beam_size: int) -> StateT:
         """Read the sources (padded ids) and prepare `beam_size` empty prefixes for each."""
@@ -82,19 +82,19 @@ class Model(Protocol[StateT]):
     def step(self, ids_N: Tensor, state: StateT) -> Tensor:
         """Append one token to every row and return the logits of the next, `logits_NV`.
 
-        The first call gets the begin-of-sentence id. The caller may write into the
-        result, which lasts until the next call with this state.
+        The first call receives the begin-of-sentence id. The caller may write into the
+        result, which is valid until the next call with this state.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """Steps that were taken before another, in one call."""
+    """The steps that one call took before its last."""
 
     tokens_NS: Tensor
     """The tokens that each of the N rows took."""
     parents_N: Tensor | None
-    """The row whose prefix it had before; None when every row kept its own."""
+    """The row whose prefix each row had before; None if every row kept its own."""
     token_log_probs_NS: Tensor
     """The log-probabilities of the tokens."""
 
@@ -106,7 +106,7 @@ class Advance:
     tokens_N: Tensor
     """The token that each row takes."""
     parents_N: Tensor | None
-    """The row whose prefix it takes; None when every row keeps its own."""
+    """The row whose prefix each row takes; None if every row keeps its own."""
     token_log_probs_N: Tensor
     """The log-probability of that token."""
     log_probs_N: Tensor
@@ -114,13 +114,13 @@ class Advance:
     scores_N: Tensor
     """That sum, normalised for length."""
     ended_N: Tensor
-    """True where the hypothesis is complete with this token: hand it out, the row is free."""
+    """True where this token completes the hypothesis: it is returned and its row is free."""
     open_N: Tensor
     """True where the hypothesis continues. A sentence without such a row is decided."""
     quiet: bool = False
     """Whether it is known that no hypothesis ended and no sentence is decided."""
     earlier: Earlier | None = None
-    """The quiet steps before this one, if it was not the only one."""
+    """The quiet steps before this one, if the call took several."""
 
 
 class Frontier(Protocol):
@@ -129,11 +129,11 @@ class Frontier(Protocol):
     def advance(self, log_probs_NV: Tensor) -> Advance:
         """Choose the next token of every row from its log-probabilities (float32).
 
-        The next step overwrites their memory: keep what was chosen, not a view.
+        The next step overwrites their memory: copy what was chosen, do not keep a view.
         """
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Keep only these of the present sentences (indices, ascending)."""
+        """Keep only these of the current sentences (indices, ascending)."""
 
 
 @runtime_checkable
@@ -150,25 +150,25 @@ class Closing(Protocol):
 
 @runtime_checkable
 class Looking(Protocol):
-    """A frontier that wants to know what its rows attend to."""
+    """A frontier that uses what its rows attend to."""
 
     def look(self, weights_MS: Tensor) -> None:
-        """Take the weights of the step whose log-probabilities come next, in the same rows.
+        """Receive the weights of the step whose log-probabilities come next, in the same rows.
 
-        It is not called where they are not to be had.
+        It is not called if there are none.
         """
 
 
 class Strategy(Protocol):
-    """How to choose among continuations. A value: the state of a search is its frontier."""
+    """How to choose among continuations, as a value: the state of a search is its frontier."""
 
     @property
     def beam_size(self) -> int:
-        """Rows that each sentence needs."""
+        """Number of rows that each sentence needs."""
 
     @property
     def n_best(self) -> int:
-        """Hypotheses to return for each sentence (fewer where fewer exist)."""
+        """Number of hypotheses to return for each sentence (fewer if fewer exist)."""
 
     def begin(self, max_B: Tensor, eos_id: int) -> Frontier:
         """Start a search of B sentences of at most `max_B` tokens each."""
@@ -179,9 +179,9 @@ class Prefixes:
     """What the rows have generated so far."""
 
     ids_NL: Tensor
-    """The L tokens chosen so far, without bos. Rows that are closed hold leftovers."""
+    """The L tokens chosen so far, without bos. Closed rows contain leftovers."""
     sentence_N: Tensor
-    """The sentence that each row belongs to, counted in the batch that was given to the search."""
+    """The sentence of each row, as its index in the batch that the search received."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,10 +193,10 @@ class Limits:
     eos_id: int
     """The token that completes a hypothesis; not part of a result's ids, but of its score."""
     max_B: Tensor
-    """Most tokens to generate for each sentence, eos counted; 1 or more."""
+    """Maximum number of tokens for each sentence, eos included; 1 or more."""
     first_B: Tensor | None = None
     """The token that the model reads first for each sentence, instead of bos: the last one of each
-    prompt where the source is a prompt that the output continues."""
+    prompt if the source is a prompt that the output continues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,17 +204,17 @@ class Hypothesis:
     """One output sequence."""
 
     ids: tuple[int, ...]
-    """Its tokens, without bos and eos."""
+    """The tokens, without bos and eos."""
     score: float
-    """`log_prob` normalised for length: what the n best are ordered by."""
+    """`log_prob` normalised for length, which orders the n best."""
     log_prob: float
     """The sum of `token_log_probs`."""
     token_log_probs: tuple[float, ...]
-    """One for each token, and one more for eos where it was generated."""
+    """One for each token, plus one for eos if it was generated."""
     stopped: Literal["eos", "length"]
-    """Whether it ended or reached the limit."""
+    """Whether it ended with eos or reached the length limit."""
     attention_LS: Tensor | None = field(default=None, compare=False, repr=False)
-    """What it attended to when it wrote each token, eos too, if that was asked for."""
+    """What the step that wrote each token, eos included, attended to; None if not requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,7 @@ class SearchStep:
     open_N: Tensor
     """True for the rows that continue."""
     finished: dict[int, list[Hypothesis]]
-    """The sentences that are decided with this step, each with its n best."""
+    """The sentences that this step decides, each with its n best."""
 
 
 @dataclass(slots=True)
@@ -234,23 +234,23 @@ class RollingState(Generic[StateT]):
     """The model's own state and the tokens that it represents."""
 
     inner: StateT
-    """What the model remembers."""
+    """The model's own state."""
     ids_NL: Tensor
     """The tokens of the context that the model has read."""
 
     def select(self, rows_N: Tensor) -> None:
-        """Let row n become what row `rows_N[n]` was."""
+        """Replace row n with the old row `rows_N[n]`."""
         self.inner.select(rows_N)
         self.ids_NL = self.ids_NL[rows_N]
 
 
 class Rolling(Generic[StateT]):
-    """A model that continues prompts for ever and never sees more than `context` tokens at once.
+    """A model that continues prompts without end and sees at most `context` tokens at a time.
 
-    A model that was trained on L tokens at a time is at its best within L, and one with learned
-    positions has none beyond it. When the context is full, the earlier half is dropped and the
-    later half is read anew, from the first position on: a token costs at most one more pass over
-    tokens that are read side by side, and memory stays the same.
+    A model trained on L tokens at a time works best within L, and one with learned positions has
+    none beyond it. When the context is full, the earlier half is dropped and the later half is read
+    again from the first position: a token costs at most one more pass over tokens that are read in
+    parallel, and memory does not grow.
     """
 
     def __init__(self, model: Model[StateT], context: int) -> None:
@@ -260,7 +260,7 @@ class Rolling(Generic[StateT]):
         self._context = context
 
     def start(self, src_BS: Tensor, beam_size: int) -> RollingState[StateT]:
-        """Read the prompts, all but their last token, from the left as many as fit."""
+        """Read the last `context` tokens of the prompts, without the final one."""
         prompt_BS = src_BS[:, -self._context :]
         ids_NL = prompt_BS[:, :-1].repeat_interleave(beam_size, dim=0)
         return RollingState(self._model.start(prompt_BS, beam_size), ids_NL)

@@ -1,4 +1,4 @@
-"""What is asked of a scheduler and answered: items, which share batches, courses and requests."""
+"""What a scheduler is asked and answers: items, which share batches, courses and requests."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
@@ -20,58 +20,58 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items(Generic[Item]):
-    """What is to be computed in any batches, with items of others that have the same `key`."""
+    """Items to compute in any batches, together with others' items that have the same `key`."""
 
     values: Sequence[Item]
     costs: Sequence[int]
-    """What each would cost in a batch of its own, in tokens."""
+    """The cost of each item in a batch of its own, in tokens."""
     budget: int
-    """What the batches of all lanes may cost: their items times the greatest cost of each batch.
+    """The most that the batches of all lanes may cost: items times the greatest cost of each batch.
 
-    Short items that are computed between steps may cost an eighth of it beside them.
+    Short items that are computed between steps may cost an additional eighth of it.
     """
     how: Any = None
-    """What `Run` is told beside the items, such as the options of a search."""
+    """What `Run` receives with the items, such as the options of a search."""
     key: Hashable = None
-    """What is equal for items that are computed alike."""
+    """Equal for items that are computed in the same way."""
 
 
 Course = Generator[Items[Item], list[Found], Answer]
-"""How a text is answered: it yields items, is sent what was found, and returns the answer."""
+"""How a text is answered: it yields items, is sent their results, and returns the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What an observer of a scheduler is told of a batch before it is computed."""
+    """What an observer of a scheduler receives before a batch is computed."""
 
     costs: list[int]
-    """Of each item, in tokens; in the batch each costs as much as the most expensive one."""
+    """Cost of each item, in tokens; in the batch each costs as much as the most expensive one."""
     waited: list[float]
-    """Seconds since each was asked for."""
+    """Seconds since each item was requested."""
 
 
 Withdrawn = Callable[[int], bool]
-"""Whether the answer for an item, by its number in the batch, is not wanted any more."""
+"""Whether the result of an item, by its number in the batch, is no longer needed."""
 
 Run = Callable[[Any, list[Item], Withdrawn], Sequence[Found]]
-"""Computes a batch, given their `how`: something for each item, for withdrawn ones anything."""
+"""Computes a batch, given its `how`: a result for each item, any value for withdrawn ones."""
 
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """What is known of a request."""
+    """The state of a request."""
 
     num_open: int
-    """How many texts are without an answer."""
+    """Number of texts without an answer."""
     ready: deque["Asked"] = field(default_factory=deque)
-    """Courses that have all they waited for."""
+    """Courses that have all the results they waited for."""
     finished: deque[tuple[int, Any]] = field(default_factory=deque)
-    """Answers that were not taken yet."""
+    """Answers that have not been taken yet."""
     error: Exception | None = None
     withdrawn: bool = False
-    """Whether nobody waits for the rest of the answers."""
+    """Whether no one waits for the remaining answers."""
     cost: int = 0
-    """Of all of its items that wait."""
+    """Total cost of its waiting items."""
 
     @property
     def news(self) -> bool:
@@ -85,34 +85,34 @@ class Asked:
 
     request: Waiting
     number: int
-    """Which course of the request it is."""
+    """Number of the course in the request."""
     course: Course[Any, Any, Any]
     items: Items[Any]
     found: dict[int, Any] = field(default_factory=dict)
     since: float = field(default_factory=monotonic)
-    """When the course asked."""
+    """When the course requested them."""
 
 
 Entry = tuple[Asked, int]
-"""What was asked for, and the number of an item in it."""
+"""Requested items and the index of one of them."""
 Place = tuple[Hashable, int]
 """Where items wait: their key and their budget."""
 
 
 def cost_of(entry: Entry) -> int:
-    """What an item would cost in a batch of its own."""
+    """Return the cost of an item in a batch of its own."""
     asked, index = entry
     return asked.items.costs[index]
 
 
 def schedule(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
-    """Batches of indices into `lengths`, each index in exactly one batch.
+    """Return batches of indices into `lengths`, with each index in exactly one batch.
 
     A batch of n inputs whose longest has m tokens costs `n * m` (padding included, as it is
     computed too) and stays within `max_batch_tokens`; an input that alone costs more gets a batch
     of its own. Sorting makes padding small. The longest come first: a batch that is too large for
-    the memory fails at once instead of near the end, and an estimate of the time left errs on the
-    side of too much. Equal lengths keep their order.
+    memory fails at once instead of near the end, and an estimate of the remaining time errs on the
+    high side. Equal lengths keep their order.
     """
     if max_batch_tokens < 1:
         raise InputError(f"max_batch_tokens is {max_batch_tokens}; it must be 1 or more.")
@@ -126,15 +126,15 @@ def schedule(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
 
 
 def room_for(cost: int, budget: int) -> int:
-    """How many items of at most this cost a batch has room for."""
+    """Return how many items of at most this cost fit in a batch."""
     return max(1, budget // max(1, cost))
 
 
 class Request(Generic[Answer]):
-    """The answers to a number of texts. Iterating yields (number of the text, answer).
+    """The answers to several texts. Iterating yields (number of the text, answer).
 
-    They come as they are finished; what is left when the iteration, or the request, is given up is
-    withdrawn. To be iterated by one thread. Raises what a batch of its items alone, or one of its
+    They come as they are finished. If the iteration or the request is abandoned, the rest is
+    withdrawn. Only one thread may iterate. Raises what a batch of its items alone, or one of its
     courses, raises.
     """
 
@@ -142,7 +142,7 @@ class Request(Generic[Answer]):
         self, scheduler: "Scheduler[Any, Any]", waiting: Waiting, run: Run[Any, Any]
     ) -> None:
         self._scheduler, self._waiting = scheduler, waiting
-        self._run = run  # which is there as long as somebody waits
+        self._run = run  # kept alive as long as someone waits
         finalize(self, scheduler.withdraw, waiting).atexit = False
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
@@ -153,7 +153,7 @@ class Request(Generic[Answer]):
             self.withdraw()
 
     def in_order(self) -> Iterator[Answer]:
-        """Yield the answers in the order of their texts, each as soon as those before it are."""
+        """Yield the answers in the order of their texts, each as soon as possible."""
         early: dict[int, Answer] = {}
         wanted = count()
         number = next(wanted)
@@ -164,5 +164,5 @@ class Request(Generic[Answer]):
                 number = next(wanted)
 
     def withdraw(self) -> None:
-        """Let go of what is not answered: waiting items leave at once, rows at the next step."""
+        """Withdraw what is not answered: waiting items leave at once, rows at the next step."""
         self._scheduler.withdraw(self._waiting)

@@ -1,8 +1,8 @@
 """Sampling: the next token is drawn at random from the distribution, or from its best part.
 
-With the probabilities `p` of a row in falling order (ties in order of id), in turn:
+With the probabilities `p` of a row in descending order (ties in order of id), in turn:
 
-    temperature   p_v ** (1 / temperature), normalised anew
+    temperature   p_v ** (1 / temperature), renormalised
     top_k         the k most probable (Fan et al. 2018, section 5.4)
     top_p         the fewest that together have at least the probability top_p (the nucleus:
                   Holtzman et al. 2020, section 3.1)
@@ -11,9 +11,9 @@ With the probabilities `p` of a row in falling order (ties in order of id), in t
 
 The most probable token always stays, so `top_k = 1` is greedy search.
 
-Each sequence has random numbers of its own, which follow from the seed and from the sequence's
-number alone, one for each token: what is drawn for a sequence does not depend on those beside it.
-The log-probabilities of the result are the model's, whatever the options here.
+Each sequence has its own random numbers, one for each token, determined by the seed and the
+sequence's number alone: what is drawn for a sequence does not depend on its batch. The
+log-probabilities of the result are the model's, whatever the options here.
 """
 
 from dataclasses import dataclass
@@ -35,16 +35,16 @@ class Sample:
     temperature: Positive = 1.0
     """Below 1 sharpens the distribution, above 1 flattens it; more than 0 (0 would be Greedy)."""
     top_k: Count | None = None
-    """Most tokens to draw from; all unless given."""
+    """Maximum number of tokens to draw from; all by default."""
     top_p: TopP = 1.0
-    """Probability that the tokens to draw from have together, in (0, 1]."""
+    """Total probability of the tokens to draw from, in (0, 1]."""
     min_p: BelowOne = 0.0
-    """Least probability of a token as a share of the greatest, in [0, 1)."""
+    """Minimum probability of a token as a share of the greatest, in [0, 1)."""
     seed: Index = 0
-    """Decides all random numbers, together with the numbers of the sequences."""
+    """Determines all random numbers, together with the numbers of the sequences."""
     numbers: tuple[int, ...] | None = None
-    """The number of each sequence of the batch among all that share the seed; 0, 1, 2 ... unless
-    given."""
+    """The number of each sequence of the batch among all that share the seed; 0, 1, 2 ... by
+    default."""
     length_penalty: NonNegative = 0.6
     """The exponent alpha of the score; it cannot change what is chosen."""
 
@@ -70,11 +70,11 @@ class _Draw:
         self._generators = [np.random.default_rng([options.seed, number]) for number in numbers]
 
     def choose(self, log_probs_NV: Tensor) -> Tensor:
-        """Draw a token for each row: the first at which the sum of the weights exceeds a number.
+        """Draw a token for each row: the first whose cumulative weight exceeds a random number.
 
-        The number is below the sum of all (the greatest, 1 - 2^-53, times a sum rounds below it),
-        so that the token has a weight. No sum exceeds anything in a row of NaN, which takes its
-        first token; the search rejects it.
+        The number is below the total (the greatest, 1 - 2^-53, times a total rounds below it), so
+        the token has a weight. In a row of NaN no sum exceeds anything, so it takes its first
+        token; the search rejects it.
         """
         weights_Nk, tokens_Nk = keep_best(log_probs_NV, self._options)
         sums_Nk = weights_Nk.cumsum(dim=1)
@@ -88,7 +88,7 @@ class _Draw:
 
 
 def keep_best(log_probs_NV: Tensor, options: Sample) -> tuple[Tensor, Tensor]:
-    """The tokens that may be drawn: their weights (N, k), 0 for one that may not, and their ids.
+    """Return the weights (N, k) and ids of the candidates; a token with weight 0 is not drawn.
 
     Weights are probabilities up to a factor for each row. They are float64, in which the sum over
     a large vocabulary keeps its small terms.
@@ -101,7 +101,7 @@ def keep_best(log_probs_NV: Tensor, options: Sample) -> tuple[Tensor, Tensor]:
     below_Nk = values_Nk - values_Nk.amax(dim=1, keepdim=True)
     probs_Nk = (below_Nk / options.temperature).softmax(dim=1)
     if options.top_p < 1.0:
-        enough_Nk = probs_Nk.cumsum(dim=1) >= options.top_p  # with this one; so the next is out
+        enough_Nk = probs_Nk.cumsum(dim=1) >= options.top_p  # with this one, so the next is out
         probs_Nk[:, 1:].masked_fill_(enough_Nk[:, :-1], 0.0)
     if options.min_p > 0.0:
         least_N1 = options.min_p * probs_Nk[:, :1]
@@ -110,7 +110,7 @@ def keep_best(log_probs_NV: Tensor, options: Sample) -> tuple[Tensor, Tensor]:
 
 
 def _ranked(log_probs_NV: Tensor, k: int, options: Sample) -> tuple[Tensor, Tensor]:
-    """The k best in falling order; all in any order where the order does not matter."""
+    """Return the k best in descending order; all in any order if the order does not matter."""
     vocab_size = log_probs_NV.shape[1]
     if k < vocab_size:
         return top_tokens(log_probs_NV, k)

@@ -51,16 +51,16 @@ from dragoman.nn.cpu.native import share_of_threads
 SHORT = 8
 """A request is short if another one's items in a batch cost this many times as much as it does."""
 PATIENCE = 0.01
-"""Seconds for which a batch computes its own steps before it looks who else waits."""
+"""Seconds for which a batch computes its own steps before it checks who else waits."""
 _HERE = local()
-"""Whether this thread computes a batch: then it may compute another, which that one waits for."""
+"""Whether this thread computes a batch; it may then compute another while the first one waits."""
 
 
 class Scheduler(Generic[Item, Found]):
     """Serves the requests of any number of threads, in batches.
 
-    `run` computes a batch, in several threads at once where there are `lanes`; of a method, the
-    object is not kept alive. An item's result must not depend on the items beside it.
+    `run` computes a batch, in up to `lanes` threads at the same time; if it is a method, its object
+    is not kept alive. An item's result must not depend on the other items of its batch.
     """
 
     def __init__(self, run: Run[Item, Found], lanes: Callable[[], int] = lambda: 1) -> None:
@@ -68,33 +68,33 @@ class Scheduler(Generic[Item, Found]):
         self._run = WeakMethod(run) if ismethod(run) else lambda: run
         self._lanes = lanes
         self._queues: dict[Place, list[Entry]] = {}
-        """The items that wait, the most expensive first where a queue is not in `_unsorted`."""
+        """The waiting items, the most expensive first unless the queue is in `_unsorted`."""
         self._unsorted = set[Place]()
         self._turns: dict[Waiting, None] = {}
         """The requests in the order in which they lead a batch."""
         self._gone: deque[Waiting] = deque()
         """Withdrawn requests whose items are still in a queue."""
         self.observe: Callable[[BatchReport], None] | None = None
-        """Called by the thread that computes, for each batch."""
+        """Called for each batch by the thread that computes it."""
         self._begin()
         _SCHEDULERS.add(self)
 
     def _begin(self) -> None:
-        """Let no thread compute a batch, or wait."""
-        self._lock = RLock()  # is C: Ctrl-C cannot leave it locked, as it can a Condition
+        """Start without threads that compute a batch or wait."""
+        self._lock = RLock()  # in C: Ctrl-C cannot leave it locked, unlike a Condition
         self._running: dict[object, int] = {}
-        """The lanes of each batch that is computed."""
+        """The lanes of each running batch."""
         self._asleep: dict[Waiting, Condition] = {}
-        """What the thread that waits for a request sleeps by, until there is news for it."""
+        """The condition on which the thread of a request sleeps until there is news."""
         self._waiting = set[object]()
-        """A mark of each thread that waits for answers."""
+        """A marker for each thread that waits for answers."""
 
     def __reduce__(self) -> tuple[type, tuple[Any, Any]]:
-        """A copy of the object that has a scheduler has one of its own, without requests."""
+        """Give a copy of the object that has a scheduler its own, without requests."""
         return Scheduler, (self._run(), self._lanes)
 
     def submit(self, courses: Sequence[Course[Item, Found, Answer]]) -> Request[Answer]:
-        """Begin to answer; nothing is computed before somebody waits for an answer."""
+        """Submit texts; nothing is computed until someone waits for an answer."""
         run = self._run()
         assert run is not None  # noqa: S101 (whoever submits has the object)
         waiting = Waiting(len(courses))
@@ -127,9 +127,9 @@ class Scheduler(Generic[Item, Found]):
             self._waiting.discard(here)
 
     def withdraw(self, request: Waiting) -> None:
-        """Let the items of a request leave: those that wait before the next batch.
+        """Withdraw a request: its waiting items leave before the next batch.
 
-        It may be called wherever code is interrupted, by a signal or a finaliser.
+        It may be called by a signal handler or finaliser at any point of the code.
         """
         if not request.withdrawn:
             request.withdrawn = True
@@ -139,13 +139,13 @@ class Scheduler(Generic[Item, Found]):
                 self._wake(request)
 
     def _run_batch(self, request: Waiting | None) -> bool:
-        """Compute a batch, or sleep where none can be, unless the request has news already.
+        """Compute a batch, or sleep if there is none, unless the request already has news.
 
-        Without a request nobody waits here. Returns whether there was a batch. After Ctrl-C its
-        items wait again: it is no affair of the others.
+        Without a request it does not sleep. Returns whether there was a batch. After Ctrl-C the
+        items return to their queue, so that other requests are not affected.
         """
         here, batch, nested = object(), list[Entry](), getattr(_HERE, "computes", False)
-        stays = False  # and computes the next batch
+        stays = False  # to compute the next batch
         try:
             with self._lock:
                 if request is not None and request.news:
@@ -182,7 +182,7 @@ class Scheduler(Generic[Item, Found]):
         return True
 
     def _sleep(self, request: Waiting) -> None:
-        """Wait until there is news for a request, or its thread is to compute a batch."""
+        """Wait until there is news for a request or its thread should compute a batch."""
         self._asleep[request] = condition = Condition(self._lock)
         try:
             condition.wait()
@@ -190,9 +190,9 @@ class Scheduler(Generic[Item, Found]):
             self._asleep.pop(request, None)
 
     def _wake(self, request: Waiting | None = None) -> bool:
-        """Wake the thread of a request, or one that computes: the last, whose caches are warm.
+        """Wake the thread of a request, or the last one to sleep, whose caches are warm.
 
-        Returns whether one slept.
+        Returns whether one was asleep.
         """
         request = request or next(reversed(self._asleep), None)
         condition = None if request is None else self._asleep.pop(request, None)
@@ -206,7 +206,7 @@ class Scheduler(Generic[Item, Found]):
     def _between_steps(
         self, here: object, batch: list[Entry], most: int, threads: ExitStack
     ) -> Callable[[], None]:
-        """What the thread of a batch does between two steps for others that wait."""
+        """Return what the thread of a batch does between steps for waiting requests."""
         look = monotonic() + PATIENCE
 
         def between_steps() -> None:
@@ -226,7 +226,7 @@ class Scheduler(Generic[Item, Found]):
         return between_steps
 
     def _compute_short(self, beside: list[Entry], most: int) -> None:
-        """Compute what waits of requests that are short beside what another has in a batch."""
+        """Compute waiting items of requests that are short next to one in the batch."""
         batch, costs = list[Entry](), Counter[Waiting]()
         for entry in beside:
             costs[entry[0].request] += cost_of(entry)
@@ -254,22 +254,22 @@ class Scheduler(Generic[Item, Found]):
             raise
 
     def _fill_lanes(self) -> None:
-        """Let another thread compute, where items wait that a lane is free for."""
+        """Let another thread compute if items wait and a lane is free."""
         if self._free() and not self._wake():
-            with suppress(RuntimeError):  # no more threads: go on with those there are
+            with suppress(RuntimeError):  # no more threads: continue with these
                 Thread(target=self._help, name="dragoman lane").start()
 
     def _help(self) -> None:
-        """Compute batches as long as some wait that somebody waits for."""
+        """Compute batches as long as there are items that someone waits for."""
         while self._run_batch(None):
             pass
 
     def _take(self, batch: list[Entry], most: int, *, nested: bool) -> int:
-        """Move the items of the next batch into `batch`; return the lanes that it takes of `most`.
+        """Move the items of the next batch into `batch`; return how many of `most` lanes it takes.
 
-        None where none wait, or no lane is free and no batch of this thread waits for one. The
-        first item is the most expensive of those that the request whose turn it is asked for first;
-        the rest are those, of any request, that follow it by cost.
+        It takes none if nothing waits, or if no lane is free and the batch is not nested. The first
+        item is the most expensive one of the leading request in its first queue; the rest follow it
+        by cost and belong to any request.
         """
         free = most - sum(self._running.values())
         if free < 1 and not nested:
@@ -288,13 +288,13 @@ class Scheduler(Generic[Item, Found]):
                 batch += queue[start : start + room]
                 del queue[start : start + room]
                 self._taken(place, batch)
-                self._turns[leader] = self._turns.pop(leader)  # and now the others
+                self._turns[leader] = self._turns.pop(leader)  # to the end of the line
                 return most if len(batch) == 1 and free == most and not self._queues else 1
             del self._turns[leader]
         return 0
 
     def _taken(self, place: Place, batch: list[Entry]) -> None:
-        """Count what was taken out of a queue, which is none when it is empty."""
+        """Account for items taken out of a queue, and remove the queue if it is empty."""
         for entry in batch:
             entry[0].request.cost -= cost_of(entry)
         if not self._queues[place]:
@@ -302,7 +302,7 @@ class Scheduler(Generic[Item, Found]):
             self._unsorted.discard(place)
 
     def _forget_withdrawn(self) -> None:
-        """Take the items of withdrawn requests out of the queues."""
+        """Remove the items of withdrawn requests from the queues."""
         if self._gone:
             self._gone.clear()
             for place, queue in [*self._queues.items()]:
@@ -311,7 +311,7 @@ class Scheduler(Generic[Item, Found]):
                     del self._queues[place]
 
     def _compute(self, batch: list[Entry], between_steps: Callable[[], None]) -> None:
-        """Run a batch; one that fails is run for each request by itself, and fails that."""
+        """Run a batch; if it fails, run it for each request alone, and fail only that one."""
         requests = [asked.request for asked, _ in batch]
         try:
             results = self._results(batch, requests, between_steps)
@@ -355,7 +355,7 @@ class Scheduler(Generic[Item, Found]):
         course: Course[Item, Found, Any],
         found: list[Found] | None,
     ) -> None:
-        """Let a course go on to its next items, or to its answer."""
+        """Advance a course to its next items or to its answer."""
         if request.withdrawn:
             return
         try:
@@ -377,7 +377,7 @@ class Scheduler(Generic[Item, Found]):
                     self._enqueue(asked, index)
 
     def _enqueue(self, asked: Asked, index: int) -> None:
-        """Let an item wait that has not been computed."""
+        """Queue an item that has not been computed."""
         if index not in asked.found and not asked.request.withdrawn:
             place = asked.items.key, asked.items.budget
             self._queues.setdefault(place, []).append((asked, index))
@@ -390,7 +390,7 @@ _SCHEDULERS = WeakSet[Scheduler[Any, Any]]()
 
 
 def _begin_again() -> None:
-    """In a forked child: the threads that computed or waited are not there."""
+    """Reset the schedulers of a forked child, which lacks the parent's other threads."""
     _HERE.computes = False
     for scheduler in _SCHEDULERS:
         scheduler._begin()  # noqa: SLF001 -- this file's

@@ -1,4 +1,4 @@
-"""Scores: normalisation for length, and the probability of a target that is given.
+"""Scores: length normalisation, and the probability of a given target.
 
 The log-probability of a sequence is the sum over its tokens,
 `log p(y | x) = sum_t log p(y_t | y_<t, x)`; longer sequences have smaller ones. Wu et al. 2016
@@ -6,7 +6,7 @@ The log-probability of a sequence is the sum over its tokens,
 
     score(y) = log p(y | x) / lp(n),    lp(n) = ((5 + n) / 6) ** alpha
 
-where n counts the generated tokens, the end-of-sentence token among them. `alpha = 0` compares
+where n counts the generated tokens, including the end-of-sentence token. `alpha = 0` compares
 plain sums; lp(1) = 1 for any alpha.
 """
 
@@ -25,17 +25,17 @@ LARGEST = torch.finfo(torch.float32).max
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """`lp(n)`, rounded to float32; where float32 cannot hold it, its largest number."""
+    """Return `lp(n)`, rounded to float32; the largest float32 if it overflows."""
     base = (5 + length) / 6
     fits = alpha * math.log(base) < math.log(LARGEST)
     return float(np.float32(base**alpha if fits else LARGEST))
 
 
 def score_pairs(logits_BTV: Tensor, tgt_out_BT: Tensor, pad_id: int) -> Tensor:
-    """`log p(y_t | y_<t, x)` of given targets, float32 (B, T), 0.0 at padding.
+    """Return `log p(y_t | y_<t, x)` of given targets, float32 (B, T), 0.0 at padding.
 
-    Processors, where a search used any, must already have changed the logits if the sums are to
-    equal the search's own.
+    The sums equal those of a search with processors only if these have already changed the
+    logits.
     """
     if logits_BTV.shape[:2] != tgt_out_BT.shape:
         shapes = f"{tuple(logits_BTV.shape)} and {tuple(tgt_out_BT.shape)}"
@@ -51,7 +51,7 @@ def score_pairs(logits_BTV: Tensor, tgt_out_BT: Tensor, pad_id: int) -> Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forced:
-    """What forced decoding finds out about a batch of pairs."""
+    """The result of forced decoding for a batch of pairs."""
 
     token_log_probs_BT: Tensor
     """Log-probability of each target token, 0.0 at padding."""
@@ -71,7 +71,7 @@ def force(
 ) -> Forced:
     """Score given targets: one pass of the decoder instead of a search.
 
-    `forward` maps `(src_BS, tgt_in_BT)` to `logits_BTV`; `pair` holds src_BS, tgt_in_BT
+    `forward` maps `(src_BS, tgt_in_BT)` to `logits_BTV`; `pair` is src_BS, tgt_in_BT
     (bos + y) and tgt_out_BT (y + eos).
     """
     check_range("length_penalty", alpha, NonNegative)

@@ -1,7 +1,7 @@
 """The one loop of decoding: step, process, log-softmax, advance, select, stop.
 
 `search_steps` is the loop as a generator, which is what streaming needs; `search` runs it to
-its end. Everything that differs between ways of decoding is a value handed in: the model, the
+its end. Everything that differs between ways of decoding is passed in as a value: the model, the
 strategy, the processors, the limits.
 """
 
@@ -41,12 +41,12 @@ def search(
     limits: Limits,
     withdrawn: Callable[[int], bool] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The n best hypotheses of every sentence, best first, in the order of the sentences.
+    """Return the n best hypotheses of each sentence, best first, in the order of the sentences.
 
     Every sentence gets at least one. Its hypotheses depend on its own source alone as far as the
-    model's logits do. A sentence that is `withdrawn`, asked by its number after each step, takes no
-    further step, and what it has got is unspecified. Where the model's states are watched, they
-    tell what was attended to. Raises InputError when the model gives NaN.
+    model's logits do. `withdrawn` is called with each sentence's number after each step; a
+    withdrawn sentence takes no further step, and its result is unspecified. If the model's states
+    are watched, hypotheses contain what they attended to. Raises InputError if the model gives NaN.
     """
     finished: dict[int, list[Hypothesis]] = {}
     steps = search_steps(
@@ -67,9 +67,9 @@ def search_steps(
     limits: Limits,
     withdrawn: Callable[[int], bool] | None = None,
 ) -> Iterator[SearchStep]:
-    """The loop; yields after every step until all sentences are decided or withdrawn.
+    """Run the loop; yield after every step until all sentences are decided or withdrawn.
 
-    Steps that compiled code takes together, some milliseconds of a small model's, count as one.
+    Steps that compiled code takes in one call, a few milliseconds of a small model, count as one.
     """
     _check(src_BS, limits)
     if src_BS.shape[0] == 0:
@@ -125,7 +125,7 @@ def _advanced(
     open_M: Tensor,
     processors: Sequence[Processor],
 ) -> Advance:
-    """What the frontier chooses. Raises InputError where an open row has no probabilities."""
+    """Return the frontier's choice. Raises InputError if an open row has no probabilities."""
     if isinstance(frontier, CompiledFrontier):
         chosen = frontier.advance(logits_MV)
     else:
@@ -147,7 +147,7 @@ def _advanced(
 
 
 def _check(src_BS: Tensor, limits: Limits) -> None:
-    """Shapes and ranges at the door."""
+    """Check shapes and ranges."""
     if src_BS.ndim != 2 or limits.max_B.shape != src_BS.shape[:1]:
         shapes = f"{tuple(src_BS.shape)} and {tuple(limits.max_B.shape)}"
         raise ValueError(f"sources (B, S) and length limits (B) disagree: {shapes}")
@@ -192,7 +192,7 @@ class _Rows:
             self._extend(earlier.parents_N, earlier.tokens_NS, earlier.token_log_probs_NS)
         tokens_N1, values_N1 = advance.tokens_N[:, None], advance.token_log_probs_N[:, None]
         self._extend(advance.parents_N, tokens_N1, values_N1)
-        # The next step overwrites these; a model, or who gets the step, may keep them.
+        # The next step overwrites these; a model, or the caller, may keep them.
         self.last_N, self.open_N = advance.tokens_N.clone(), advance.open_N.clone()
 
     def _extend(self, parents_N: Tensor | None, tokens_NS: Tensor, values_NS: Tensor) -> None:
@@ -211,7 +211,7 @@ class _Rows:
         self._length = end
 
     def collect(self, advance: Advance) -> None:
-        """Copy the hypotheses that ended with this step; what two groups found counts once."""
+        """Copy the hypotheses that ended with this step; one that two groups found counts once."""
         rows = advance.ended_N.nonzero().flatten()
         attention = repeat(None) if self.attended is None else self.attended.weights(rows)
         columns = zip(
@@ -237,7 +237,7 @@ class _Rows:
             self._complete.setdefault(sentence, {}).setdefault(hypothesis.ids, hypothesis)
 
     def decided(self, undecided: Sequence[bool]) -> dict[int, list[Hypothesis]]:
-        """The n best of the sentences that need no further step; ties go to the earlier one."""
+        """Return the n best of the decided sentences; ties go to the earlier hypothesis."""
         decided = [*compress(self.sentences, map(not_, undecided))]
         self.sentences = [*compress(self.sentences, undecided)]
         found = {sentence: self._complete.pop(sentence, {}).values() for sentence in decided}

@@ -1,8 +1,9 @@
 """The two ways in which dense attention runs: plain products, and torch's fused kernel.
 
-Every pattern ends here, with tensors laid out so that little of what is computed is masked. Leading axes (written `...`) may be a batch, or a batch and the blocks of a
-sequence. Keys and values may have fewer heads than queries: `K` divides `H`, and `H / K`
-neighbouring query heads share one.
+Every pattern ends here, with tensors laid out so that little of what is computed is masked.
+Leading axes (written `...`) may be a batch, or a batch and the blocks of a sequence. Keys and
+values may have fewer heads than queries: `K` divides `H`, and `H / K` neighbouring query heads
+share one.
 """
 
 from collections.abc import Callable
@@ -23,8 +24,8 @@ LEARNT_KEYS = 512  # the same when a float32 model trains on rows without paddin
 BLOCK_QUERIES = 256  # queries at a time if the fused kernel would need a matrix
 VECTOR_KEYS = 16  # float32 numbers in the widest vector register of a CPU
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""The GPU kernels except cuDNN's, which torch would prefer on Hopper: it makes a plan for each batch
-shape, which takes longer than the step (`docs/decisions.md`)."""
+"""The kernels of a GPU without cuDNN's, which torch prefers on a Hopper: it makes a plan for each
+shape of a batch, which takes longer than the step (`docs/decisions.md`)."""
 
 
 def dense_attention(

@@ -30,7 +30,7 @@ Arithmetic = Literal["fp32", "bf16", "int8"]  # of decoding; int8 leaves the res
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not use oneDNN
 LONG_ROW = 1024  # columns beyond which oneDNN sums a lone row in another order
-TRIED = ((32, 256), (64, 64), (128, 512), (512, 512), (2048, 96))  # columns and rows of the tried matrices
+TRIED = ((32, 256), (64, 64), (128, 512), (512, 512), (2048, 96))  # columns and rows of matrices
 
 
 class Linear(nn.Linear):
