@@ -44,8 +44,8 @@ def search(
     """Return the n best hypotheses of each sentence, best first, in the order of the sentences.
 
     Every sentence gets at least one. Its hypotheses depend on its own source alone as far as the
-    model's logits do. `withdrawn` is called with each sentence's number after each step; a
-    withdrawn sentence takes no further step, and its result is unspecified. If the model's states
+    model's logits do. `withdrawn` is called with each open sentence's number after each step; a
+    withdrawn one takes no further step, and its result is unspecified. If the model's states
     are watched, hypotheses contain what they attended to. Raises InputError if the model gives NaN.
     """
     finished: dict[int, list[Hypothesis]] = {}
