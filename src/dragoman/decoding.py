@@ -84,43 +84,43 @@ class Decoding:
     n_best: Count = field(
         default=UNSET,
         metadata={
-            "help": "Translations per line; above 1, printed as line number, score and text with "
-            "tabs between them, best first."
+            "help": "Number of translations per line; above 1, each is printed as line number, "
+            "score and text, separated by tabs, best first."
         },
     )
     """Number of translations to return for each line."""
     beam_groups: Count = UNSET
-    """Cut the beam into groups, each of which avoids the tokens of those before it."""
+    """Split the beam into this many groups; each avoids the tokens that earlier groups chose."""
     diversity: Diversity = UNSET
-    """Log-probability that a token loses for each group before that took it in the same step;
+    """Penalty on a token's log-probability for each earlier group that chose it in the same step;
     0.5 by default."""
     mbr: Annotated[int, Range(least=0, most=WIDEST, why="each is compared with all")] = UNSET
     """Choose among this many hypotheses or samples by minimum Bayes risk, with chrF as the
-    similarity; 0 takes the best score."""
+    similarity; 0 takes the one with the best score."""
     length_penalty: Alpha = UNSET
     """Exponent of the length penalty; larger values favour longer texts."""
     length_norm: LengthNorm = field(default=UNSET, metadata=NO_FLAG)
-    """Length penalty: `((5 + n) / 6) ** alpha` ("gnmt"), or `n ** alpha` ("power") as in the beam
-    search of Hugging Face."""
+    """Length penalty: `((5 + n) / 6) ** alpha` ("gnmt"), or `n ** alpha` ("power") as in Hugging
+    Face's beam search."""
     early_stopping: EarlyStopping = field(default=UNSET, metadata=NO_FLAG)
-    """When a beam by "power" is finished."""
+    """When to stop a beam search whose length_norm is "power"."""
     renormalize: bool = field(default=UNSET, metadata=NO_FLAG)
-    """Renormalize after processors, in a beam by "power"; other searches always do."""
+    """Renormalize after processors if length_norm is "power"; other searches always do."""
     max_tokens: Tokens = UNSET
     """Maximum number of tokens to generate."""
     count_prompt: bool = field(default=UNSET, metadata=NO_FLAG)
-    """Whether max_tokens includes the tokens of the prompt (`max_length` of Hugging Face); at
-    least one token is generated."""
+    """Whether max_tokens includes the tokens of the prompt (Hugging Face's `max_length`); at least
+    one token is generated."""
     max_length_factor: Annotated[float, Range(least=0, most=1000)] = field(
         default=UNSET, metadata=NO_FLAG
     )
     """Maximum length of a translation: factor * (source tokens) + constant."""
     max_length_constant: Tokens = field(default=UNSET, metadata=NO_FLAG)
-    """The constant of that sum, for short lines."""
+    """The constant in the maximum length, which matters for short lines."""
     min_length: Index = UNSET
-    """Minimum number of tokens of the text."""
+    """Minimum number of tokens in the text."""
     repetition_penalty: Positive = UNSET
-    """Values above 1 make tokens less likely that the text (or its prompt) already has."""
+    """Values above 1 make tokens that are already in the text (or its prompt) less likely."""
     no_repeat_ngrams: Index = UNSET
     """Never repeat an n-gram of this length; 0 allows repetition."""
     temperature: NonNegative = UNSET
@@ -132,24 +132,25 @@ class Decoding:
     min_p: BelowOne = UNSET
     """Sample only tokens at least this fraction as likely as the top one."""
     seed: Index = UNSET
-    """Random seed of sampling: 0 by default in translating; `generate` and `chat` draw one and
+    """Random seed for sampling. Translation uses 0 by default; `generate` and `chat` draw one and
     print it."""
     stop: tuple[str, ...] = field(
         default=UNSET, hash=False, metadata={"help": "Stop before this string; may be repeated."}
     )
     """Stop before the first of these strings."""
     forbidden_words: tuple[str, ...] = field(default=UNSET, hash=False, metadata=NO_FLAG)
-    """Words that a text never has as whole words, each as it is spelled here, whatever tokens it
-    consists of."""
+    """Words that must not appear in a text as whole words, in this spelling, however they are
+    tokenized."""
     processors: tuple[Callable[[Any, Any], Any], ...] = field(
         default=UNSET, hash=False, metadata={"flag": None, "python": True}
     )
     """Further changes to the logits of each step, applied in this order (`dragoman.decode`)."""
     terms: Terms = UNSET
-    """How to write the terms of a glossary: "search" for a translation with them, or "replace" what
-    stands for them in a translation without: faster, but words around a term may not agree."""
+    """How to apply glossary terms: "search" finds a translation that contains them; "replace"
+    translates without them and then puts them in: faster, but the words around a term may not agree
+    with it."""
     shortlist: bool = UNSET
-    """Write only tokens that the folder's shortlist has for the words of the source: faster."""
+    """Use only the tokens that the folder's shortlist lists for the words of the source: faster."""
     split_sentences: bool | None = field(
         default=UNSET,
         metadata={
@@ -157,22 +158,24 @@ class Decoding:
             "help": "Translate each line as one text, even if it has several sentences.",
         },
     )
-    """Translate the sentences of a line one by one. A folder that training writes says so unless
-    its texts have several sentences to a line; a folder that does not say is taken to."""
+    """Translate the sentences of a line one by one. Training enables this in the model folder
+    unless its texts have several sentences per line; it is also the default for folders that do not
+    set it."""
     retry: bool = field(
         default=UNSET,
         metadata={
             "flag": "--no-retry",
-            "help": "Do not search again where a translation loops, is empty or reaches its limit.",
+            "help": "Do not search again if a translation loops, is empty or reaches the maximum "
+            "length.",
         },
     )
-    """Search again where a translation loops, reaches its greatest length or is empty."""
+    """Search again if a translation loops, is empty or reaches the maximum length."""
     max_src_tokens: Tokens = field(default=UNSET, metadata=NO_FLAG)
     """Maximum number of source tokens; a longer sentence is translated in chunks."""
     context: Context | None = field(default=UNSET, metadata=NO_FLAG)
-    """Maximum number of tokens that the model sees at once; that of training by default."""
+    """Maximum number of tokens that the model sees at once; as in training by default."""
     max_batch_tokens: Count = UNSET
-    """Maximum number of tokens per batch; fewer need less memory."""
+    """Maximum number of tokens per batch; lower values need less memory."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value out of range, and for values that contradict each other."""

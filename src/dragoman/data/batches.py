@@ -40,7 +40,8 @@ class BatchConfig:
     """How examples are put into batches under a budget of tokens."""
 
     max_tokens: Count = 4096
-    """Maximum number of tokens per batch, padding included; a longer example is one batch."""
+    """Maximum number of tokens per batch, including padding; a longer example is a batch of its
+    own."""
     max_length: Count = 256
     """Maximum number of tokens per side; longer pairs are skipped, longer texts are cut."""
     subword_sampling: Probability = 0.0

@@ -80,8 +80,8 @@ class CorpusConfig:
     tgt: str | None = None
     """File of target sentences, parallel to `src` line by line."""
     tsv: str | None = None
-    """TSV file of lines with source, tab, target; or a table, CSV too by its name, with columns
-    `src_key` and `tgt_key`, by their names in the first row or by their numbers."""
+    """TSV file with a source, a tab and a target per line; or a table (also .csv) with columns
+    `src_key` and `tgt_key`, by their names in the first row or by number."""
     jsonl: str | None = None
     """File of JSON objects, one per line, with a source and a target text."""
     tm: str | None = None
@@ -89,10 +89,10 @@ class CorpusConfig:
     src_lang: str | None = None
     """Language of the sources; that of the data by default."""
     tgt_lang: str | None = None
-    """Language of the targets, the same."""
+    """Language of the targets; that of the data by default."""
     src_key: str = KEYS[0]
-    """Key of the source in a JSON object, where dots lead into inner objects ("translation.en"), or
-    its column in a table, by name or number."""
+    """Key of the source in a JSON object, with dots for nested objects ("translation.en"), or its
+    column in a table, by name or number."""
     tgt_key: str = KEYS[1]
     """Key or column of the target."""
     weight: Positive = 1.0

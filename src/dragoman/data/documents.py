@@ -48,7 +48,7 @@ class HoldOut:
     """The part of the text that is kept for validation."""
 
     share: Annotated[float, Range(above=0, below=1)] = 0.1
-    """Fraction of each file's characters, or of the documents."""
+    """Fraction to hold out: of each file's characters, or of the documents."""
     by: Literal["end", "documents"] = "end"
     """"end": the last part of each file; "documents": randomly chosen documents."""
 

@@ -37,11 +37,11 @@ class LabelledLayout:
     header: bool = False
     """Whether the first line of a TSV file is a header."""
     label_key: str = "label"
-    """Key of the label in a JSON object; dots lead into inner objects."""
+    """Key of the label in a JSON object, with dots for nested objects."""
     text_key: str = "text"
     """Key of the text in a JSON object."""
     rename: Mapping[str, str] = field(default_factory=dict)
-    """New names of labels in the file: {0 = "negative", 1 = "positive"}."""
+    """New names for the labels in the file: {0 = "negative", 1 = "positive"}."""
 
     def __post_init__(self) -> None:
         if min(self.label_column, self.text_column) < 1 or self.label_column == self.text_column:

@@ -135,18 +135,19 @@ class MadeConfig:
     """Which pairs to write, and how many."""
 
     name: Literal["numbers", "stories", "demo-zh-en", "docstrings"] = "numbers"
-    """numbers: sentences with figures, dates, times and money, and the same written out. stories:
-    a story of up to five sentences with a question, and the answer. demo-zh-en: the sentences of
-    `dragoman demo`, Chinese to English. docstrings: a function of Python's library, and the first
-    line of its docstring."""
+    """numbers: sentences with numbers, dates, times and amounts of money, and the same sentences
+    written out. stories: a story of up to five sentences with a question, and the answer.
+    demo-zh-en: the sentences of `dragoman demo`, Chinese to English. docstrings: a function of
+    Python's standard library, and the first line of its docstring."""
     train: Count = 40_000
-    """Number of training pairs: at most 40,000, of demo-zh-en 30,000; of docstrings all, up to
-    this many."""
+    """Number of training pairs: at most 40,000, or 30,000 for demo-zh-en; for docstrings all pairs,
+    up to this number."""
     valid: Count = 1_000
-    """Number of validation pairs, each with an expression, a fact or a module not in training: at
-    most 1,000, of demo-zh-en 300 new sentences; of docstrings all, up to this many."""
+    """Number of validation pairs, each with an expression, a fact or a module that is not in
+    training: at most 1,000, or 300 new sentences for demo-zh-en; for docstrings all pairs, up to
+    this number."""
     seed: int = 1
-    """Random seed for the order of docstrings; numbers and stories come in a fixed order."""
+    """Random seed for the order of docstrings; numbers and stories have a fixed order."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -132,9 +132,9 @@ class TaggedLayout:
     """The columns of a file of tagged words."""
 
     word_column: int = 1
-    """Column of the word, counted from 1; from the end with -1."""
+    """Column of the word, counted from 1, or from the end with -1."""
     tag_column: int = -1
-    """Column of the tag, counted the same; -1 is the last."""
+    """Column of the tag, counted in the same way; -1 is the last."""
     scheme: Literal["auto", "bio", "iob1", "bioes", "plain"] = "auto"
     """Tagging scheme of spans; "plain" if tags do not form spans, such as parts of speech."""
 

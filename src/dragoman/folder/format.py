@@ -68,9 +68,9 @@ class ChatTemplate:
     """How the turns of a dialogue become one sequence: the token of a role, the text, eos."""
 
     user: str = "<user>"
-    """Special token before what the user says."""
+    """Special token before each turn of the user."""
     assistant: str = "<assistant>"
-    """Special token before what the model answers."""
+    """Special token before each answer of the model."""
 
     def __post_init__(self) -> None:
         """Raise InputError if both roles have the same token."""
@@ -83,11 +83,11 @@ class GenerationDefaults(Decoding):
     """How a decoder-only model continues a prompt by default."""
 
     opening: str | None = None
-    """Text to put before every prompt, for a model trained on windows of texts, such as an empty
-    line; by default a prompt begins a document."""
+    """Text to put before every prompt, such as an empty line, for a model trained on windows of
+    text; by default a prompt begins a document."""
     chat: ChatTemplate | None = None
-    """For a dialogue model: the tokens of the roles. A prompt is then a dialogue, a line a
-    turn, the last one the user's, and what is generated is the answer."""
+    """For a dialogue model: the tokens of the roles. A prompt is then a dialogue with one turn per
+    line, the last from the user, and the answer is generated."""
 
 
 GENERATION = GenerationDefaults(

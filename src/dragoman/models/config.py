@@ -141,8 +141,8 @@ class EncoderOnlyConfig(LayerConfig):
     num_token_types: int = 0
     """Number of segment embeddings (BERT: 2)."""
     word_features: WordRows = 0
-    """Rows of a table of what words look like (form, shape, beginnings, ends) for task = "tag",
-    such as 20000; 0 reads pieces alone."""
+    """Rows of the table of word features (form, shape, prefixes, suffixes) for task = "tag", such
+    as 20000; 0 uses only pieces."""
     bos_id: int = 2
     """Id of the token that begins every text and can represent it (BERT: [CLS])."""
     eos_id: int = 3

@@ -20,7 +20,7 @@ class NoHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedLanguageHead:
-    """The words that were masked (Devlin et al., 2019, section 3.1)."""
+    """The masked words (Devlin et al., 2019, section 3.1)."""
 
     kind: Literal["masked-language"] = "masked-language"
 
@@ -31,13 +31,13 @@ class ClassificationHead:
 
     kind: Literal["classify"] = "classify"
     labels: tuple[str, ...] = ()
-    """What the classes are called; training sets them from the data."""
+    """Names of the classes; training sets them from the data."""
     pooling: Literal["first", "mean"] = "mean"
-    """The vector of the text: that of its first token, or the mean of all."""
+    """Vector of the text: that of its first token, or the mean over all tokens."""
     pooler: bool = False
     """A layer `act(W x + b)` on that vector (BERT)."""
     pooler_activation: Literal["tanh", "relu"] = "tanh"
-    """What that layer ends in."""
+    """Activation of that layer."""
 
     def __post_init__(self) -> None:
         """Raise InputError for labels with control characters."""
@@ -50,7 +50,7 @@ class TaggingHead:
 
     kind: Literal["tag"] = "tag"
     labels: tuple[str, ...] = ()
-    """What the tags are called; training sets them from the data."""
+    """Names of the tags; training sets them from the data."""
 
     def __post_init__(self) -> None:
         """Raise InputError for labels with control characters."""

@@ -27,15 +27,16 @@ class LoraConfig:
     """Low-rank adapters that are trained in place of the weights (LoRA)."""
 
     rank: Count | None = None
-    """Rank of the adapters; without it there are none, and the weights themselves are trained."""
+    """Rank of the adapters; if unset, there are no adapters, and the weights themselves are
+    trained."""
     alpha: Positive = 16.0
-    """What an adapter adds is scaled by alpha / rank."""
+    """The output of an adapter is scaled by alpha / rank."""
     dropout: BelowOne = 0.0
-    """Dropout of what an adapter reads."""
+    """Dropout on the input of an adapter."""
     modules: tuple[str, ...] = ("q_proj", "v_proj")
-    """Ends of the names of the matrices that get adapters, such as "cross_attn.q_proj" or "up"."""
+    """Name suffixes of the matrices that get adapters, such as "cross_attn.q_proj" or "up"."""
     layers: tuple[int, ...] = ()
-    """Numbers of the layers that get adapters, from 0; all of them by default."""
+    """Indices of the layers that get adapters, counted from 0; all layers by default."""
 
     def __post_init__(self) -> None:
         """Raise InputError for numbers out of range, and for settings without a rank."""

@@ -34,7 +34,7 @@ STATE = 5  # vectors: the last inputs of both mixings, numerator, denominator, l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rwkv:
-    """RWKV's layers, version 4 (Peng et al., 2023): time mixing and channel mixing, no attention.
+    """RWKV layers, version 4 (Peng et al., 2023): time mixing and channel mixing, no attention.
 
     Every token takes a mean of the values up to it, whose weights decay with the distance at a rate
     that each channel learns. A config names it instead of the patterns of a decoder's layers.

@@ -15,7 +15,7 @@ class NoisyBatchConfig(BatchConfig):
     """How texts are put into batches, and how much of them is hidden."""
 
     token_dropout: BelowOne = 0.0
-    """Probability of masking a token in training (word dropout); of the source in translation."""
+    """Probability of masking a token in training (word dropout); in translation, a source token."""
 
 
 def hide_tokens(ids_BL: Tensor, probability: float, tokenizer: Tokenizer) -> Tensor:

@@ -56,15 +56,17 @@ class TokenizerConfig:
     """How a tokenizer is trained."""
 
     model: Literal["bpe", "unigram", "characters"] = "bpe"
-    """"bpe" merges frequent pairs, "unigram" prunes by likelihood, "characters" has no larger."""
+    """"bpe" merges frequent pairs, "unigram" prunes by likelihood, "characters" uses single
+    characters."""
     vocab_size: int = 8000
-    """Vocabulary size, 4 special and 256 byte tokens included; a small corpus may need fewer."""
+    """Vocabulary size, including 4 special and 256 byte tokens; a small corpus may need a smaller
+    one."""
     specials: tuple[str, ...] = ()
-    """Further special tokens, such as "<mask>", which masked language models need."""
+    """Additional special tokens, such as "<mask>", which masked language models need."""
     joint: bool = True
     """Whether both languages share one tokenizer, so that they can share embeddings."""
     character_coverage: Annotated[float, Range(above=0, most=1)] = 0.9999
-    """Fraction of the text's characters that get tokens of their own; the rest becomes bytes."""
+    """Fraction of the text's characters that get tokens of their own; the rest become bytes."""
     max_texts: Count = 1_000_000
     """Maximum number of texts to train on, evenly spaced over the corpus."""
 

@@ -25,7 +25,7 @@ class TrainConfig:
     max_steps: Count | None = None
     """Maximum number of optimizer steps."""
     max_minutes: Positive | None = None
-    """Maximum wall time in minutes, resumed runs, tokenization and validation included."""
+    """Maximum wall time in minutes, including resumed runs, tokenization and validation."""
     patience: Count | None = None
     """Number of validations without improvement after which the run stops."""
     seed: Index = 1
@@ -36,7 +36,7 @@ class TrainConfig:
     """fp32, bf16 or fp16 with loss scaling (autocast; weights stay in fp32), or auto: bf16 if the
     device computes it fast, fp16 on other GPUs."""
     deterministic: bool = False
-    """Use deterministic algorithms only: reproducible to the bit on a GPU, but slower."""
+    """Use only deterministic algorithms: bit-for-bit reproducible on a GPU, but slower."""
     optimizer: Literal["adam", "adamw"] = "adam"
     """Adam as in the paper, or AdamW with decoupled weight decay."""
     learning_rate: Positive = 1e-3
@@ -44,8 +44,8 @@ class TrainConfig:
     schedule: Literal["noam", "inverse-sqrt", "cosine", "linear", "constant"] = "linear"
     """Decay of the learning rate after warm-up; cosine and linear reach 0 at the end of the run."""
     warmup_steps: Index = 500
-    """Number of steps in which the learning rate rises from 0 to its peak; a rate that falls to 0
-    rises faster where max_minutes ends the run before five times as many."""
+    """Number of steps over which the learning rate rises from 0 to its peak; a schedule that decays
+    to 0 rises faster if max_minutes ends the run before five times as many steps."""
     beta1: BelowOne = 0.9
     """Adam's decay rate of the first moment."""
     beta2: BelowOne = 0.98
@@ -59,15 +59,15 @@ class TrainConfig:
     label_smoothing: BelowOne = 0.1
     """Label smoothing: the probability that is spread evenly over the vocabulary."""
     r_drop: NonNegative = 0.0
-    """Weight of R-Drop, such as 5 (translation only): a step reads each sentence twice, with
-    different dropout, and both predictions are to agree; 0 reads once."""
+    """Weight of R-Drop, such as 5 (translation only): each step reads every sentence twice, with
+    different dropout, and trains both predictions to agree; 0 disables it."""
     activation_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, more time."""
     max_skipped: Count = 10
-    """Number of steps in a row without a finite loss and gradient that ends the run; others are
-    skipped."""
+    """Number of consecutive steps without a finite loss and gradient after which the run ends;
+    fewer are skipped."""
     shard: Literal["auto", "on", "off"] = "auto"
-    """Shard the model over the processes of a run; auto: where it is too large for each GPU."""
+    """Shard the model over the processes of a run; auto: if it is too large for each GPU."""
     accumulate: Count = 1
     """Number of batches per optimizer step (gradient accumulation)."""
     validate_every: Count = 500
@@ -79,14 +79,15 @@ class TrainConfig:
     save_every: Count = 500
     """Number of steps between checkpoints."""
     ema: BelowOne | None = None
-    """Decay of a moving average of the weights, such as 0.999; the model where it is better."""
+    """Decay of a moving average of the weights, such as 0.999; the average becomes the model if it
+    is better."""
     average_last: Count = 5
-    """Number of last checkpoints that are averaged at the end; 1 disables averaging."""
+    """Number of most recent checkpoints to average at the end; 1 disables averaging."""
     log_every: Count = 50
-    """Number of steps between lines of metrics.jsonl."""
+    """Number of steps between lines in metrics.jsonl."""
     tracker: Literal["mlflow", "wandb"] | None = None
-    """Library that gets the numbers of metrics.jsonl too, if it is installed: MLflow or Weights &
-    Biases."""
+    """Library that also receives the values in metrics.jsonl, if it is installed: MLflow or Weights
+    & Biases."""
 
     def __post_init__(self) -> None:
         """Raise InputError for numbers out of range, a run without an end, and conflicts."""

@@ -34,11 +34,11 @@ class DataFiles:
     """Where a run's files are looked for; each task's data extends it by the files' names."""
 
     root: str | None = None
-    """Folder of relative paths; the current folder, then $DRAGOMAN_DATA, by default."""
+    """Folder that relative paths start from; by default the current folder, then $DRAGOMAN_DATA."""
     source: str = ""
-    """Where to get the data; part of the message if it is not found."""
+    """Where to get the data; shown in the error if it is not found."""
     cache: str | None = None
-    """Folder of tokenized corpora; the user's cache folder by default."""
+    """Folder for tokenized corpora; the user's cache folder by default."""
 
     def check(self) -> None:
         """Raise InputError unless every file exists; each task knows which."""

@@ -74,7 +74,7 @@ class LinearAttention(Pattern):
     causal: bool = True
     """Whether no query sees a later key."""
     decay: Literal["retnet"] | tuple[float, ...] | None = None
-    """How fast a key-value head forgets: a factor for each, `1 - 2^(-5-h)`, or not at all."""
+    """Decay of each key-value head: a factor for each, `1 - 2^(-5-h)` ("retnet"), or none."""
 
     forgets = True
     has_scores = False

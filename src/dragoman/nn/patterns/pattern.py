@@ -96,7 +96,7 @@ class Full(Pattern):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Causal(Pattern):
-    """A query sees the keys up to its own place: decoders."""
+    """A query sees the keys up to its own position: decoders."""
 
     kind: Literal["causal"] = "causal"
 

@@ -43,7 +43,7 @@ class Strided(Pattern):
 
     kind: Literal["strided"] = "strided"
     stride: Count
-    """How many positions back a query sees all keys, and the steps in which it sees further."""
+    """Number of positions back that a query sees in full, and the step in which it sees further."""
 
     is_causal = True
 
@@ -88,7 +88,8 @@ class Strided(Pattern):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed(Pattern):
-    """Cells of `stride` positions: a query sees its own cell and the last `summary` of each before.
+    """Cells of `stride` positions: a query sees its own cell and the last `summary` positions of
+    each earlier one.
 
     `j <= i`, and `j // stride == i // stride` or `j % stride >= stride - summary`. For data without
     a period, such as text. Time and memory `O(L (stride + summary L / stride))`.
@@ -96,9 +97,9 @@ class Fixed(Pattern):
 
     kind: Literal["fixed"] = "fixed"
     stride: int
-    """Positions of a cell."""
+    """Number of positions in a cell."""
     summary: int = 8
-    """Positions at the end of each cell that all later ones see."""
+    """Number of positions at the end of each cell that all later positions see."""
 
     is_causal = True
     counts_places = True

@@ -32,7 +32,7 @@ LARGEST_BLOCK = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlidingWindow(Pattern):
-    """`i - size < j <= i` where causal (Mistral's rule), `|i - j| <= size` where not.
+    """`i - size < j <= i` if causal (Mistral's rule), `|i - j| <= size` otherwise.
 
     Time and memory `O(L size)`. Stacked layers see further: `n` causal ones reach `n (size - 1)`
     positions back. Decoding stores only the last `size - 1` positions.
@@ -40,9 +40,10 @@ class SlidingWindow(Pattern):
 
     kind: Literal["window"] = "window"
     size: Count
-    """Keys that a causal query sees, itself among them; else how far it sees to each side."""
+    """Number of keys that a causal query sees, including its own; otherwise the reach to each
+    side."""
     causal: bool = True
-    """Whether it sees none ahead."""
+    """Whether no query sees a later key."""
 
     @property
     def is_causal(self) -> bool:
@@ -94,7 +95,7 @@ def block_queries(size: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Longformer(Pattern):
-    """The window's rule, or `i` or `j` is a global position; and `j <= i` where causal.
+    """The rule of `window`, or `i` or `j` is a global position; and `j <= i` if causal.
 
     Time and memory `O(L (window + g))` for `g` global positions. One projection serves window and
     global attention (the paper has a second one for the latter).
@@ -102,9 +103,10 @@ class Longformer(Pattern):
 
     kind: Literal["longformer"] = "longformer"
     window: Count
-    """How far a query sees to each side; causal, the keys that it sees, itself among them."""
+    """Reach of a query to each side; if causal, the number of keys that it sees, including its
+    own."""
     global_positions: tuple[int, ...] = (0,)
-    """Places in the row, counted from 0, that see all and that all see."""
+    """Positions in the row, counted from 0, that see all positions and that all positions see."""
     causal: bool = False
     """Whether no query sees a later key."""
 

@@ -18,13 +18,13 @@ NumBuckets = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelativeBias(Scheme):
-    """A learned number for each head and bucket of distances, as in T5."""
+    """A learned bias for each head and bucket of distances, as in T5."""
 
     kind: Literal["relative-bias"] = "relative-bias"
     num_buckets: NumBuckets = 32
-    """Rows of the table; half of them for each direction where both can be seen."""
+    """Rows of the table; half of them for each direction if both are visible."""
     max_distance: int = 128
-    """All distances from here on share a bucket."""
+    """All distances from this one on share a bucket."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -41,7 +41,7 @@ class RelativeBias(Scheme):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ALiBi(Scheme):
-    """Scores fall with the distance, by a slope that each head has for itself."""
+    """Scores decrease with distance, by a slope specific to each head."""
 
     kind: Literal["alibi"] = "alibi"
 

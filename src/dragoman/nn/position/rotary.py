@@ -20,7 +20,7 @@ from dragoman.ranges import Count, Positive, Range, check_ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling(ABC):
-    """How frequencies change for contexts longer than those of training."""
+    """How frequencies change for contexts longer than the training context."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -37,11 +37,11 @@ class Scaling(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearScaling(Scaling):
-    """Squeeze positions: `theta_i / factor` (Chen et al., 2023)."""
+    """Interpolate positions: `theta_i / factor` (Chen et al., 2023)."""
 
     kind: Literal["linear"] = "linear"
     factor: Positive
-    """How many times as long as in training the context is."""
+    """Length of the context relative to the training context."""
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
         """Return `theta_i`, `(d/2)`."""
@@ -50,7 +50,7 @@ class LinearScaling(Scaling):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicScaling(Scaling):
-    """Raise the base with the length of the text, beyond that of training (NTK-aware, dynamic).
+    """Raise the base as the text grows beyond the training context (NTK-aware, dynamic).
 
     `base' = base (factor L / L_train - (factor - 1))^(d / (d - 2))`. Every call uses the base of
     its own last position; keys in a cache keep the base that they were written with, as in
@@ -61,7 +61,7 @@ class DynamicScaling(Scaling):
     factor: Positive
     """How fast the base grows."""
     trained_length: Count
-    """The context of training, up to which nothing changes."""
+    """Length of the training context, up to which nothing changes."""
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:
         """Return `theta_i`, `(d/2)`, for a text of this length."""
@@ -72,7 +72,7 @@ class DynamicScaling(Scaling):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YaRN(Scaling):
-    """Squeeze slow frequencies, keep fast ones, sharpen the softmax (Peng et al., 2024).
+    """Interpolate low frequencies, keep high ones, sharpen the softmax (Peng et al., 2024).
 
     A frequency that turns more than `beta_fast` times within the training context is unchanged, one
     that turns fewer than `beta_slow` times is divided by `factor`, with a ramp between the two.
@@ -81,15 +81,15 @@ class YaRN(Scaling):
 
     kind: Literal["yarn"] = "yarn"
     factor: Positive
-    """How many times as long as in training the context is."""
+    """Length of the context relative to the training context."""
     trained_length: Count
-    """The context of training."""
+    """Length of the training context."""
     beta_fast: Positive = 32.0
-    """Turns above which a frequency is kept."""
+    """Number of rotations above which a frequency is kept."""
     beta_slow: Positive = 1.0
-    """Turns below which a frequency is squeezed in full."""
+    """Number of rotations below which a frequency is fully interpolated."""
     attention_factor: Positive | None = None
-    """What queries and keys are multiplied by; 0.1 ln(factor) + 1 unless given."""
+    """Factor on queries and keys; 0.1 ln(factor) + 1 by default."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -122,15 +122,15 @@ class YaRN(Scaling):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Llama3Scaling(Scaling):
-    """Squeeze wavelengths longer than the context of training, with a ramp (Llama 3.1)."""
+    """Interpolate wavelengths longer than the training context, with a ramp (Llama 3.1)."""
 
     kind: Literal["llama3"] = "llama3"
     factor: Positive = 8.0
-    """How many times as long as in training the context is."""
+    """Length of the context relative to the training context."""
     trained_length: Count = 8192
-    """The context of training."""
+    """Length of the training context."""
     low_freq_factor: Positive = 1.0
-    """Wavelengths above `trained_length / low_freq_factor` are squeezed in full."""
+    """Wavelengths above `trained_length / low_freq_factor` are fully interpolated."""
     high_freq_factor: Positive = 4.0
     """Wavelengths below `trained_length / high_freq_factor` are kept."""
 
@@ -158,15 +158,16 @@ RotaryScaling = LinearScaling | DynamicScaling | YaRN | Llama3Scaling
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotary(Scheme):
-    """Turn queries and keys by their positions."""
+    """Rotate queries and keys by angles that depend on their positions."""
 
     kind: Literal["rotary"] = "rotary"
     base: Annotated[float, Range(above=1)] = 10000.0
-    """Of the frequencies `theta_i = base^(-2i/d)`."""
+    """Base of the frequencies `theta_i = base^(-2i/d)`."""
     pairing: Pairing = "halves"
-    """Which numbers turn together: `x_i` and `x_(i+d/2)` (Llama), or neighbours (the paper)."""
+    """Which components are rotated together: `x_i` and `x_(i+d/2)` (Llama), or neighbours (the
+    paper)."""
     scaling: RotaryScaling | None = None
-    """How frequencies change for contexts longer than those of training."""
+    """How frequencies change for contexts longer than the training context."""
 
     def make_rotation(self, head_dim: int) -> "RotaryAngles":
         """Make the rotary angles for heads of this width."""

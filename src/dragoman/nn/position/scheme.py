@@ -114,11 +114,11 @@ class NoPositions(Scheme):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned(Scheme):
-    """A learned vector for each position; none beyond the last one."""
+    """A learned vector for each of the first `max_length` positions."""
 
     kind: Literal["learned"] = "learned"
     max_length: Count = 1024
-    """Positions that have a vector."""
+    """Number of positions that have a vector."""
 
     def make_table(self, d_model: int) -> "LearnedPositions":
         """Make the module that adds positions to vectors of this width."""

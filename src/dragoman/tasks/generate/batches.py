@@ -40,17 +40,19 @@ class PackConfig:
     """How a text is put into batches for a language model."""
 
     length: Count = 256
-    """Number of ids in a row: the context of training."""
+    """Number of ids in a row: the training context."""
     rows: Count = 32
-    """Rows of this length per batch; packed documents share one row as long as all of them."""
+    """Number of rows of this length per batch; packed documents share one row of the same total
+    length."""
     packing: Literal["stream", "documents"] = "stream"
-    """"stream": windows of the whole text; "documents": whole documents, each by itself."""
+    """"stream": windows of the whole text; "documents": whole documents, each on its own."""
     stride: Count | None = None
-    """Stride of the windows in validation; half of length by default."""
+    """Stride of the windows in validation; length / 2 by default."""
     subword_sampling: Probability = 0.0
     """Probability of splitting a piece in two, anew in each epoch; 0.1 suits small corpora."""
     fill_in_middle: Probability = 0.0
-    """Fraction of the documents, in parts of `length`, that are learned with their middle last."""
+    """Fraction of the documents, in parts of `length`, whose middle is moved to the end in
+    training."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -29,13 +29,13 @@ class TextFiles(DataFiles):
     train: tuple[str, ...] = ()
     """Files of training text; .gz, .bz2, .xz and .zst are decompressed."""
     library: Literal["python"] | None = None
-    """Texts instead of files: "python", the sources of Python's standard library."""
+    """Texts, instead of files: "python", the source code of Python's standard library."""
     made: Literal["town"] | None = None
-    """Texts of the package, instead of files: "town", conversations about a small town."""
+    """Built-in texts, instead of files: "town", conversations about a small town."""
     valid: tuple[str, ...] = ()
     """Files of validation text."""
     split: Split = "file"
-    """What a document is: a "file", a "line", or the lines up to the next "blank-line"."""
+    """What counts as a document: a "file", a "line", or the lines up to the next "blank-line"."""
     hold_out: HoldOut = field(default_factory=HoldOut)
     """What of the training text is kept for validation where no files are given for it."""
 

@@ -38,11 +38,11 @@ class MaskConfig:
     """What is hidden, and how."""
 
     share: Annotated[float, Range(above=0, most=1)] = 0.15
-    """Fraction of the tokens that are to be predicted."""
+    """Fraction of the tokens to predict."""
     masked: Probability = 0.8
-    """Fraction of these that is replaced by the mask token."""
+    """Fraction of these that are replaced by the mask token."""
     random: Probability = 0.1
-    """Fraction of these that is replaced by a random piece; the rest stays as it is."""
+    """Fraction of these that are replaced by a random piece; the rest stay unchanged."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

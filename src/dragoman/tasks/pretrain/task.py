@@ -45,7 +45,8 @@ class UnlabelledFiles(DataFiles):
     texts: tuple[str, ...] = ()
     """Files of text; .gz, .bz2, .xz and .zst are decompressed."""
     split: Split = "line"
-    """What a text is in these: a "line", the lines up to the next "blank-line", or the "file"."""
+    """What counts as a text in these files: a "line", the lines up to the next "blank-line", or the
+    "file"."""
     labelled: tuple[str, ...] = ()
     """Files of labelled texts."""
     labelled_layout: LabelledLayout = field(default_factory=LabelledLayout)
@@ -111,7 +112,7 @@ class MaskedRecipe(EncoderRecipe):
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     task: Literal["pretrain"] = "pretrain"
-    """Learn to predict hidden tokens."""
+    """Learn to predict masked tokens."""
     data: UnlabelledFiles = field(default_factory=UnlabelledFiles)
     """The texts."""
     tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(specials=(MASK,)))

@@ -46,7 +46,7 @@ class DataConfig(DataFiles):
     tm: str | None = None
     """Translation memory: TMX (with both languages named), XLIFF, PO, CSV or TSV."""
     made: MadeConfig | None = None
-    """Sentence pairs of the package, instead of files."""
+    """Built-in sentence pairs, instead of files."""
     corpora: tuple[CorpusConfig, ...] = ()
     """More corpora (parallel files, TSV or JSON lines), each with its weight."""
     valid_src: str | None = None
@@ -56,26 +56,28 @@ class DataConfig(DataFiles):
     hold_out: int = 1000
     """Number of training pairs held out for validation if no files are given; at most a tenth."""
     src_lang: str | None = None
-    """Source language, such as en; its code in the model where a multilingual one is fine-tuned."""
+    """Source language, such as en; if a multilingual model is fine-tuned, its code in that
+    model."""
     tgt_lang: str | None = None
-    """Target language, the same; it selects sacreBLEU's tokenizer."""
+    """Target language, given in the same way; it selects sacreBLEU's tokenizer."""
     directions: tuple[str, ...] = ()
-    """Directions that one model of several languages learns, such as ["en-de", "de-en"]; where the
-    corpora are of several pairs of languages, both ways of each by default."""
+    """Directions of a multilingual model, such as ["en-de", "de-en"]; if the corpora have several
+    language pairs, both directions of each by default."""
     temperature: Annotated[float, Range(least=1)] = 1.0
-    """Evens directions out: one of n pairs has a share of n^(1/temperature), and so has a language
-    in the vocabulary; 1 leaves them as they are."""
+    """Balances directions: the share of a direction with n pairs is proportional to
+    n^(1/temperature), as is that of a language in the vocabulary; 1 leaves the shares unchanged."""
     tag_source: bool = False
-    """Whether a model of several languages is told the source language too, not the target's
-    alone."""
+    """Whether a multilingual model is told the source language too, not only the target
+    language."""
     valid: tuple[CorpusConfig, ...] = ()
-    """Validation corpora of several languages; for a pair without one, pairs are held out."""
+    """Validation corpora of a multilingual model; a language pair without one holds out training
+    pairs."""
     guided_alignment: NonNegative = 0.0
-    """Weight of the loss that teaches one head of the decoder's last layer but one where each token
-    of the target comes from, such as 0.05; 0 teaches none."""
+    """Weight of the loss that teaches one head of the decoder's second-to-last layer which source
+    token each target token comes from, such as 0.05; 0 disables it."""
     placeholders: Probability = 0.0
-    """Share of the pairs in which words and their translations become placeholders, such as 0.1, so
-    that the model learns to copy what they stand for; 0 learns none."""
+    """Fraction of the pairs in which words and their translations become placeholders, such as 0.1,
+    so that the model learns to copy them; 0 disables it."""
 
     def __post_init__(self) -> None:
         """Raise InputError if there is nothing to validate on, or for a value out of range."""
@@ -219,7 +221,7 @@ class TranslateRecipe(RunRecipe):
     reads_twice: ClassVar[bool] = True
 
     task: Literal["translate"] = "translate"
-    """Learn to write the target of each source."""
+    """Learn to generate the target of each source."""
     data: DataConfig = field(default_factory=DataConfig)
     """The texts."""
     batch: NoisyBatchConfig = field(default_factory=NoisyBatchConfig)
