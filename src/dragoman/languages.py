@@ -71,9 +71,9 @@ class LanguagePair:
     """The language of the source and that of its translation, for a multilingual model."""
 
     src_lang: str | None = None
-    """Language of the source, by its code in a multilingual model."""
+    """Language of the source, as its code in a multilingual model."""
     tgt_lang: str | None = None
-    """Language to translate into, by its code in a multilingual model."""
+    """Language to translate into, as its code in a multilingual model."""
 
     @property
     def languages(self) -> LangCodes:

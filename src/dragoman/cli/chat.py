@@ -24,10 +24,10 @@ def chat(
     decoding: Decoding,
     loading: Loading,
 ) -> None:
-    r"""Chat with a dialogue model. Each line is a turn; the answer is printed as it grows.
+    r"""Chat with a dialogue model. Each line is a turn; the answer is printed as it is generated.
 
-    A folder of Hugging Face is asked by its chat template. What was said before is kept within the
-    context, the oldest turns dropped first. The line /reset begins anew; the end of the input
+    A Hugging Face folder is prompted with its chat template. Earlier turns are kept within the
+    context; the oldest are dropped first. The line /reset starts over; the end of the input
     (Ctrl-D) or Ctrl-C ends the conversation. If the turns come from a file or a pipe, each answer
     is one line, in which \n stands for a line break.
 

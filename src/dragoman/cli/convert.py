@@ -18,16 +18,18 @@ def convert(
     to: Annotated[
         Literal["huggingface", "ctranslate2", "onnx", "int8"] | None,
         option(
-            "The library to convert for (huggingface, ctranslate2, onnx), or int8: our own folder, "
-            "with 8-bit weights. Omitted: our own folder, of a folder of Hugging Face.",
+            "The library to convert for (huggingface, ctranslate2, onnx), or int8: our own "
+            "folder, with 8-bit weights. If omitted, a Hugging Face folder is converted to our "
+            "own.",
             metavar="NAME",
         ),
     ] = None,
     probe: Annotated[
         Path | None,
         option(
-            "Lines that both sides translate, continue or read: another library must do so alike "
-            "(default: some made up), for int8 the translations that change are counted."
+            "Lines that both sides translate, continue or read: another library must give the "
+            "same results (default: made-up lines); for int8, the translations that change are "
+            "counted."
         ),
     ] = None,
     references: Annotated[
@@ -35,10 +37,10 @@ def convert(
         option("Reference translations of the probe, for BLEU before and after; with --to int8."),
     ] = None,
     shard_size: Annotated[
-        str | None, option("Size of a file of weights at most, such as 5GB; with --to huggingface.")
+        str | None, option("Maximum size of a weight file, such as 5GB; with --to huggingface.")
     ] = None,
 ) -> None:
-    """Write a model for another library, if it then computes the same; or in 8 bits.
+    """Convert a model for another library, if the outputs stay the same, or to 8 bits.
 
     dragoman convert opus-mt-en-de en-de
 

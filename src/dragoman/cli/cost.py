@@ -50,7 +50,7 @@ def cost(
     asked: CostOptions,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:
-    """Estimate what training and using a model takes; no weights are created.
+    """Estimate the cost of training and using a model; no weights are created.
 
     dragoman cost multi30k-en-de
 

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from dragoman.corpus.counting import CorpusStats
     from dragoman.data.checks import Pair
 
-Out = Annotated[Path, option("Folder for the files that are written.")]
+Out = Annotated[Path, option("Folder for the output files.")]
 Json = Annotated[bool, option("Print one JSON object with everything.", "--json")]
 Seed = Annotated[int, option("Random seed.")]
 HeldOut = Annotated[
     list[Path] | None,
     option(
-        "File whose texts no pair may have, such as a side of a test set, or a table, JSON lines "
-        "or a memory with both. May be repeated."
+        "File of texts that no pair may contain, such as one side of a test set, or a table, JSON "
+        "lines or a translation memory with both. May be repeated."
     ),
 ]
 Removed = Annotated[
     Path | None,
-    option("Write what is removed to this TSV file: rule, line or unit, source, target."),
+    option("Write the removed pairs to this TSV file: rule, line or unit, source, target."),
 ]
 ScoreBy = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="MODEL",
-        help="Model that scores the pairs that break no other rule; a second one reads the other "
+        help="Model that scores the pairs that break no other rule; a second one scores the other "
         "direction. May be repeated.",
     ),
 ]
@@ -69,7 +69,7 @@ def check(  # noqa: PLR0913 -- the options of the verb
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Count what is wrong with a corpus of pairs, with examples.
+    """Report the problems of a corpus of pairs, with counts and examples.
 
     dragoman data check --src a.en --tgt a.zh --report a.html
     """
@@ -137,18 +137,18 @@ def split(
     *,
     files: PairFiles,
     out: Out,
-    dev: Annotated[int, option("Pairs of the validation set.")] = 1000,
-    test: Annotated[int, option("Pairs of the test set.")] = 1000,
+    dev: Annotated[int, option("Number of pairs in the validation set.")] = 1000,
+    test: Annotated[int, option("Number of pairs in the test set.")] = 1000,
     document: Annotated[
         str | None,
         option(
-            "Column or key of the name of each pair's document, or with --src and --tgt a file of "
-            "these names, one per line: no document is in two sets."
+            "Column or key of each pair's document name, or with --src and --tgt a file of these "
+            "names, one per line; no document is in two sets."
         ),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Part a corpus into train, dev and test, which have no sentence in common.
+    """Split a corpus into train, dev and test sets that share no sentence.
 
     dragoman data split --src a.en --tgt a.zh --out parts --dev 500 --test 500
     """
@@ -173,10 +173,10 @@ def sample(
     *,
     files: PairFiles,
     out: Out,
-    size: Annotated[int, option("Pairs to draw.")] = 1000,
+    size: Annotated[int, option("Number of pairs to draw.")] = 1000,
     seed: Seed = 0,
 ) -> None:
-    """Draw pairs at random, in the order of the corpus.
+    """Draw pairs at random, keeping the order of the corpus.
 
     dragoman data sample --src a.en --tgt a.zh --size 10000 --out part
     """
@@ -223,8 +223,8 @@ def merge(
         list[str],
         typer.Argument(
             metavar="CORPUS...",
-            help="A file (TSV, CSV, JSONL, TMX, XLIFF, PO), with keys of its own after it if it "
-            "has any: a.jsonl,en,de; or source and target: a.en,a.de",
+            help="A file (TSV, CSV, JSONL, TMX, XLIFF, PO), followed by its own keys if it has "
+            "any: a.jsonl,en,de; or source and target: a.en,a.de",
         ),
     ],
     *,
@@ -233,15 +233,16 @@ def merge(
     weight: Annotated[
         list[float] | None,
         option(
-            "How often a corpus is taken; 0.5 draws half of it. Repeat it, one for each corpus."
+            "Number of times that a corpus is used; 0.5 draws half of it. Repeat it, once per "
+            "corpus."
         ),
     ] = None,
     unique: Annotated[
-        bool, option("Take no pair that was there before, by its letters and digits.", "--unique")
+        bool, option("Skip pairs that occurred before, compared by letters and digits.", "--unique")
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Join corpora, one after another, in the layout of the first; a TSV if that is a memory.
+    """Concatenate corpora in the layout of the first, or as TSV if that is a translation memory.
 
     dragoman data merge a.en,a.de bt.tsv --weight 2 --weight 1 --out all
     """

@@ -35,7 +35,7 @@ class AsDocument:
     """How a file is read as a document."""
 
     format: str | None = None
-    """Format of a document, if the ending of its name does not tell it."""
+    """Format of a document, if its file extension does not show it."""
     column: tuple[str, ...] = ()
     """Translate only this column of a table, by its name or number; repeatable."""
 

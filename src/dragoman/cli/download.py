@@ -12,17 +12,19 @@ def download(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The model's name on the Hub.")],
     out: Annotated[
         Path | None,
-        typer.Argument(metavar="OUT", help="The folder to write; default: the end of the name."),
+        typer.Argument(
+            metavar="OUT", help="The folder to write; default: the last part of the name."
+        ),
     ] = None,
 ) -> None:
     """Fetch a published model from the Hugging Face Hub into a folder.
 
     dragoman download Helsinki-NLP/opus-mt-en-de
 
-    Says size and licence first. Takes weights as safetensors; where the main revision has none,
-    those that the Hub's conversion bot proposed for it; else pytorch_model.bin, which it stores as
-    safetensors. No other command opens a connection. After an interruption, repeat the command to
-    continue; the folder appears when it is complete.
+    Prints size and licence first. Takes the weights as safetensors; if the main revision has none,
+    those that the Hub's conversion bot proposed for it; otherwise pytorch_model.bin, which is
+    stored as safetensors. No other command opens a connection. After an interruption, repeat the
+    command to continue; the folder appears once it is complete.
     """
     from dragoman.folder.foreign.hub import fetch
 

@@ -36,27 +36,27 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     loading: Loading,
     plain: PlainLines = False,
 ) -> None:
-    """Measure a model on a test set: translations, texts to predict, labels or tags.
+    """Evaluate a model on a test set: translations, texts to predict, labels or tags.
 
-    A translator by BLEU and chrF, with signatures:
+    Translators get BLEU and chrF, with signatures:
 
     dragoman evaluate runs/en-zh --src test.en --ref test.zh --hyp test.out
 
-    With several references, and beside another model or its translations in a file:
+    With several references, or compared with another model or its translations in a file:
 
     dragoman evaluate runs/b --against runs/a --src test.en --ref test.zh --ref test2.zh
 
     dragoman evaluate b.out --against a.out --ref test.zh --tgt-lang zh
 
-    A generator by the perplexity of a text, and its nats per token and per character:
+    Generators get the perplexity of a text, and its nats per token and per character:
 
     dragoman evaluate runs/shakespeare --text test.txt
 
-    A dialogue model by the same for its answers, and by the share of correct last ones:
+    Dialogue models get the same for their answers, and the share of correct final answers:
 
     dragoman evaluate runs/town --text dialogues.txt
 
-    A classifier or a tagger by accuracy, precision, recall and F1:
+    Classifiers and taggers get accuracy, precision, recall and F1:
 
     dragoman evaluate runs/sst2 --data test.tsv
     """

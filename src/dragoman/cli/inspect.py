@@ -23,7 +23,7 @@ AlignmentTexts = Annotated[
     tuple[Path, Path] | None,
     option(
         "Choose the attention head that aligns words best in these source texts and their "
-        "translations, and note it in the model folder."
+        "translations, and record it in the model folder."
     ),
 ]
 Film = Annotated[
@@ -55,8 +55,8 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     of, where the attention heads look, and the beam search. For a generated text: the same without
     the search. For a label: the attribution of each token. For tags: the tag of each word.
 
-    With the folder of another run in place of the TEXT (an existing folder that contains
-    training/), compare the two runs: the first step and the first setting that differ.
+    With the folder of another run instead of the TEXT (an existing folder that contains training/),
+    compare the two runs: the first step and the first setting that differ.
 
     dragoman inspect runs/en-zh
 

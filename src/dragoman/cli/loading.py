@@ -22,11 +22,11 @@ class Loading:
     device: str = "auto"
     """Device: cpu, cuda or auto."""
     compute: Precision = "float32"
-    """Arithmetic: int8 is the fastest on most CPUs and rounds the most, bfloat16 is faster than
-    float32 where there are units for it; auto takes the fastest that is safe here."""
+    """Arithmetic: int8 is the fastest on most CPUs and rounds the most; bfloat16 is faster than
+    float32 if the hardware supports it; auto chooses the fastest that is safe here."""
     verify: bool = False
-    """First compare logits of a model of Hugging Face with those of its class in transformers, or
-    with those that were stored when it was converted."""
+    """First compare the logits of a Hugging Face model with those of its transformers class, or
+    with those stored when it was converted."""
 
     @property
     def precision(self) -> "Arithmetic":

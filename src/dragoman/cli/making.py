@@ -60,13 +60,13 @@ def back_translate(  # noqa: PLR0913 -- the options of the verb
     *,
     decoding: Decoding,
     tag: Annotated[
-        str | None, option("Write this in front of each source, such as '<BT>', and a space.")
+        str | None, option("Tag to write before each source, such as '<BT>', followed by a space.")
     ] = None,
     src_lang: Annotated[
-        str | None, option("Language of the sources, by its code in a multilingual model.")
+        str | None, option("Language of the sources, as its code in a multilingual model.")
     ] = None,
     tgt_lang: Annotated[
-        str | None, option("Language of the file, by its code in a multilingual model.")
+        str | None, option("Language of the file, as its code in a multilingual model.")
     ] = None,
     asked: TranslateOptions,
     config: CleaningConfig,
@@ -74,7 +74,7 @@ def back_translate(  # noqa: PLR0913 -- the options of the verb
     loading: Loading,
     to: Destination,
 ) -> None:
-    """Make sources for lines of the target language by a model of the other direction.
+    """Create sources for lines of the target language with a model of the other direction.
 
     Writes a TSV of source and target, without the pairs that break a rule of `data check`.
 
@@ -103,9 +103,9 @@ def distill(  # noqa: PLR0913 -- the options of the verb
     loading: Loading,
     to: Destination,
 ) -> None:
-    """Make targets for the sources of a corpus by a teacher, for a smaller model to learn from.
+    """Create targets for the sources of a corpus with a teacher, for a smaller model to learn from.
 
-    With references, --n-best takes the translation nearest to them by chrF. Writes a TSV without
+    With references, --n-best selects the translation closest to them by chrF. Writes a TSV without
     the pairs that break a rule of `data check`; --src alone is enough.
 
     dragoman data distill runs/big --src a.en --output easy.tsv

@@ -103,7 +103,7 @@ FilesOrText = Annotated[
 PlainLines = Annotated[
     bool,
     option(
-        "Read a document (HTML, subtitles, PO, ...) line by line as it is.",
+        "Read a document (HTML, subtitles, PO, ...) as plain lines of text.",
         "--plain",
         panel=DOCUMENTS,
     ),

@@ -139,9 +139,9 @@ def embed(
     loading: Loading,
     to: Destination,
 ) -> None:
-    """Embed lines of text. Prints the numbers of a vector for each line, with spaces between them.
+    """Embed lines of text. Prints a vector for each line, its numbers separated by spaces.
 
-    An --output that ends in .npy becomes a NumPy array of float32, a row for each line.
+    An --output that ends in .npy becomes a NumPy array of float32, with one row per line.
 
     dragoman embed all-MiniLM-L6-v2 questions.txt --output questions.npy
     """

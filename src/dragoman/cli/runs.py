@@ -9,14 +9,14 @@ from dragoman.cli.output import option, print_found
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that holds runs.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that contains runs.")],
     *,
     price: Annotated[
-        float | None, option("Price of an hour of a core, or of a GPU, to tell what a run cost.")
+        float | None, option("Price per hour of a core or a GPU, to compute the cost of each run.")
     ] = None,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:
-    """List the training runs in and below a folder, the latest first, with scores and status.
+    """List the training runs in and below a folder, latest first, with scores and status.
 
     dragoman runs runs
     """

@@ -28,8 +28,8 @@ def score(
     as_json: Annotated[
         bool,
         option(
-            "Print a JSON object per pair: each token's log-probability, their sum, and a score "
-            "normalised for length.",
+            "Print a JSON object per pair: each token's log-probability, their sum, and a "
+            "length-normalized score.",
             "--json",
         ),
     ] = False,

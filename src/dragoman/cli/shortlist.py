@@ -15,13 +15,13 @@ SIZE = 50
 def shortlist(
     model: ModelFolder,
     *,
-    src: Annotated[Path, option("Source texts: those of the training, or some like them.")],
+    src: Annotated[Path, option("Source texts: those used in training, or similar ones.")],
     tgt: Annotated[Path, option("Their translations, line by line.")],
     size: Annotated[
-        int, typer.Option(metavar="N", help="Target tokens for each source token.")
+        int, typer.Option(metavar="N", help="Number of target tokens per source token.")
     ] = SIZE,
 ) -> None:
-    """Learn from pairs of texts what each word can become, for translate --shortlist.
+    """Learn the possible translations of each word from text pairs, for translate --shortlist.
 
     dragoman shortlist runs/en-zh --src train.en --tgt train.zh
     """

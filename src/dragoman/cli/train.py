@@ -40,9 +40,9 @@ def train(
         Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
     ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="Model folder to fine-tune.")] = None,
-    nproc: Annotated[int, typer.Option(help="Number of processes that train, one per GPU.")] = 1,
+    nproc: Annotated[int, typer.Option(help="Number of training processes, one per GPU.")] = 1,
     max_restarts: Annotated[
-        int, typer.Option(help="Number of restarts after a process is killed.")
+        int, typer.Option(help="Maximum number of restarts after a process is killed.")
     ] = 0,
 ) -> None:
     """Train a model, or resume the unfinished run in its folder.

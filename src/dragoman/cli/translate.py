@@ -49,13 +49,13 @@ class TranslateOptions:
     """Further inputs of a translation, and how it is printed."""
 
     prefixes: Path | None = field(default=None, metadata={"panel": SEARCH})
-    """What each translation begins with, line by line; empty lines are free."""
+    """File with the prefix of each translation, line by line; an empty line sets none."""
     glossary: Path | None = field(default=None, metadata={"panel": DOCUMENTS})
-    """Terms and their translations: source, tab and target, a line each."""
+    """Glossary file: a source term, a tab and its translation per line."""
     memory: Path | None = field(default=None, metadata={"flag": "--tm", "panel": DOCUMENTS})
-    """Translation memory (TMX, XLIFF, PO, CSV, TSV), whose exact matches are taken."""
+    """Translation memory (TMX, XLIFF, PO, CSV, TSV) whose exact matches are used."""
     ensemble: tuple[Path, ...] = field(default=(), metadata={"metavar": "MODEL", "panel": MODEL})
-    """Another model that decodes with it, by the mean of the probabilities; repeatable."""
+    """Another model to decode with, averaging the probabilities; repeatable."""
     as_published: bool = field(default=False, metadata={"panel": SEARCH})
     """Return what the publisher's class generates: --no-split --no-retry."""
     as_json: bool = field(default=False, metadata={"flag": "--json", "panel": OUTPUT})
@@ -84,10 +84,10 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     document: AsDocument,
     to: Destination,
 ) -> None:
-    """Translate lines of text, or documents. Prints one line for each, in the same order.
+    """Translate lines of text, or documents. Prints one line per input line, in the same order.
 
-    A document (HTML, docx, subtitles, ...) is written to --output: only its text changes.
-    The translations of several go into that folder, under the same names.
+    A document (HTML, docx, subtitles, ...) is written to --output; only its text changes. For
+    several documents, --output is a folder, and they keep their names.
 
     dragoman translate runs/en-zh < lines.en > lines.zh
 

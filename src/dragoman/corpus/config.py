@@ -41,21 +41,21 @@ class PairFiles:
     tgt: Path | None = None
     """Target sentences, line by line."""
     tsv: Path | None = None
-    """Lines of source, tab, target, or a table (CSV too) with --src-key and --tgt-key; in place of
+    """Lines of source, tab and target, or a table (CSV too) with --src-key and --tgt-key; replaces
     --src and --tgt."""
     jsonl: Path | None = None
-    """JSON objects, one per line; in place of --src and --tgt."""
+    """JSON objects, one per line; replaces --src and --tgt."""
     tm: Path | None = None
-    """Translation memory (TMX, XLIFF, PO, CSV, TSV); in place of --src and --tgt."""
+    """Translation memory (TMX, XLIFF, PO, CSV, TSV); replaces --src and --tgt."""
     src_key: str = KEYS[0]
-    """Column of the source, by its name in the first row or its number; or its key in a JSON
-    object, where dots lead into inner objects."""
+    """Column of the source, by name (in the first row) or number; or its key in a JSON object, with
+    dots for nested objects."""
     tgt_key: str = KEYS[1]
     """Column or key of the target."""
     src_lang: str | None = None
-    """Language of the source, such as en; by default told by its lines. TMX needs it."""
+    """Language of the source, such as en; detected by default, but required for TMX."""
     tgt_lang: str | None = None
-    """Language of the target, such as zh; by default told by its lines. TMX needs it."""
+    """Language of the target, such as zh; detected by default, but required for TMX."""
 
     def corpus(self) -> CorpusConfig:
         """Return the corpus. Raises InputError unless exactly one of the four layouts is given."""
@@ -71,29 +71,29 @@ class CleaningConfig:
     """The thresholds of the rules. The options of the command line are made from the fields."""
 
     max_similarity: Share = 0.9
-    """Share of their words that source and target may have in common."""
+    """Maximum share of words that source and target have in common."""
     min_language: Share = 0.9
-    """How sure it must be that a sentence is in another language."""
+    """Confidence required to decide that a sentence is in another language."""
     max_words: Positive = 150
-    """Words of a side."""
+    """Maximum number of words per side."""
     max_ratio: Positive = 3.0
-    """Words of the longer side for one of the shorter."""
+    """Maximum number of words in the longer side per word in the shorter."""
     max_word: Positive = 40
-    """Characters of a word."""
+    """Maximum number of characters in a word."""
     max_repeats: Positive = 4
-    """How often a word, or a few words, may come in a row."""
+    """Maximum number of times that a word, or a few words, may occur in a row."""
     min_letters: Share = 0.5
-    """Share of letters among the characters of a side that are no digits."""
+    """Minimum share of letters among the non-digit characters of a side."""
     max_marks: Positive = 3
-    """Ends of sentences (full stops, question and exclamation marks) that one side may have more
-    than the other."""
+    """Maximum number of sentence ends (full stops, question and exclamation marks) that one side
+    may have more than the other."""
 
     min_relation: float = 0.15
-    """How much the words of both sides must have to do with each other, as the corpus tells; about
-    1.5 for translations, and 0 for pairs that were shuffled."""
+    """Minimum relatedness of the words of both sides, estimated from the corpus itself; about 1.5
+    for translations, and 0 for shuffled pairs."""
     max_surprise: Positive = 3.5
-    """Standard deviations by which a pair may be less likely than most, by the models of
-    --score-by."""
+    """Maximum number of standard deviations by which a pair is less likely than most, according to
+    the models of --score-by."""
     skip: tuple[str, ...] = ()
     """Rule not to apply. May be repeated."""
 

@@ -31,11 +31,11 @@ class CostOptions:
     kwh_price: Positive | None = None
     """Price per kilowatt-hour."""
     measure: bool = False
-    """Time real steps on this machine (a minute)."""
+    """Time real steps on this machine (takes a minute)."""
     nproc: tuple[int, ...] = ()
     """Number of devices that train together; may be repeated."""
     link_gb: Positive | None = None
-    """With --nproc: 1e9 bytes a second from device to device."""
+    """With --nproc: bandwidth between devices, in 1e9 bytes per second."""
     fit: bool = False
     """Fit a scaling law to finished runs."""
     predict: tuple[Path, ...] = ()
@@ -45,7 +45,7 @@ class CostOptions:
     minutes: Positive | None = None
     """With --fit: budget in minutes of training."""
     money: Positive | None = None
-    """With --fit: budget, at --price per hour."""
+    """With --fit: budget in money, at --price per hour."""
     png: Path | None = None
     """With --fit: draw the law to this PNG file."""
 

@@ -28,7 +28,7 @@ class Wanted:
     """Which layers and heads to keep, by their numbers from 0; all, unless given."""
 
     layers: Sequence[int] | None = field(default=None, metadata={"read": numbers_of("--layers")})
-    """Layers to show the attention of, counted from 0, such as 0,5; by default all that fit."""
+    """Layers whose attention to show, counted from 0, such as 0,5; by default all that fit."""
     heads: Sequence[int] | None = field(default=None, metadata={"read": numbers_of("--heads")})
     """Heads to average and show, counted from 0, such as 0,5; all by default."""
 

@@ -46,39 +46,39 @@ class RequestLimits:
     """Limits on requests and connections."""
 
     body: Count = 1 << 20
-    """Bytes of a body."""
+    """Bytes in the body of a request."""
     texts: Count = 1000
-    """Texts of a request."""
+    """Texts in a request."""
     characters: Count = 200_000
-    """Characters of all its texts."""
+    """Characters in all texts of a request."""
     beam: Count = 20
-    """Hypotheses of a beam, alternatives, samples."""
+    """Hypotheses in a beam, alternatives, samples."""
     tokens: Count = 4096
     """Tokens that a request may ask for by an option."""
     factor: Positive = 10.0
-    """Tokens of a translation for each token of its source."""
+    """Tokens in a translation per source token."""
     strings: Count = 100
     """Stop strings, or forbidden words."""
     file: Count = 10 << 20
-    """Bytes of a document, or of a glossary."""
+    """Bytes in a document or a glossary."""
     files: Count = 100
-    """Documents that are kept; of each of several keys a quarter of them."""
+    """Stored documents; each of several keys may have a quarter of them."""
     file_seconds: Positive = 3600.0
-    """Seconds for which a document is kept."""
+    """Seconds for which a document is stored."""
     glossaries: Count = 1000
-    """Glossaries that are kept; of each of several keys a quarter of them."""
+    """Stored glossaries; each of several keys may have a quarter of them."""
     cached: Index = 0
-    """Translations of each model that are kept, so that equal texts are answered at once."""
+    """Cached translations per model, so that repeated texts are answered at once."""
     headers: Count = 1 << 14
     """Bytes before the body."""
     connections: Count = 1000
-    """Connections at a time."""
+    """Concurrent connections."""
     read_seconds: Positive = 15.0
-    """Seconds in which a request must arrive."""
+    """Seconds within which a request must arrive."""
     deadline: Positive = 600.0
-    """Seconds in which a request may ask to be answered."""
+    """Longest deadline that a request may set, in seconds."""
     write_seconds: Positive = 30.0
-    """Seconds for which a client may leave what it is sent unread."""
+    """Seconds for which a client may leave sent data unread."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value out of range."""
@@ -196,37 +196,38 @@ class ServeSettings:
     models: tuple[Path, ...] = field(default=(), metadata=NO_FLAG)
     """Folders."""
     host: str = "127.0.0.1"
-    """Address to listen on; 0.0.0.0 is all of this machine, :: with IPv6."""
+    """Address to listen on; 0.0.0.0 means all addresses of this machine, :: also those of IPv6."""
     port: int = 8000
     """Port to listen on; 0 chooses a free one."""
     lazy: bool = False
-    """Load each model at its first request."""
+    """Load each model on its first request."""
     max_memory: float | None = field(default=None, metadata={"read": size_in_bytes})
-    """Memory for the weights of all loaded models, such as 8G; the least recently used are
+    """Memory limit for the weights of all loaded models, such as 8G; the least recently used are
     unloaded."""
     queue_tokens: Count = 1 << 17
-    """Padded tokens of all accepted requests; more are refused (429)."""
+    """Maximum number of padded tokens in all accepted requests; more are refused (429)."""
     deadline: Positive = 60.0
-    """Seconds in which a request is answered, unless it says otherwise."""
+    """Seconds within which a request is answered, unless it sets its own deadline."""
     drain_delay: NonNegative = 0.0
-    """Seconds after SIGTERM in which requests are still accepted."""
+    """Seconds after SIGTERM during which requests are still accepted."""
     shutdown_timeout: Positive = 30.0
-    """Seconds after SIGTERM in which accepted requests are answered."""
+    """Seconds after SIGTERM within which accepted requests are answered."""
     keys: ApiKeys = field(
         default_factory=ApiKeys.read, metadata={"flag": "--api-keys", "read": ApiKeys.read}
     )
     """File of API keys, one per line (or DRAGOMAN_API_KEYS)."""
     state: Path | None = None
-    """Folder that keeps documents and glossaries; without one they go with the server."""
+    """Folder that stores documents and glossaries; without it, they are lost when the server
+    stops."""
     cors: tuple[str, ...] = ()
-    """Origin whose web pages may read answers; * is any. May be repeated."""
+    """Origin whose web pages may read responses; * allows any. May be repeated."""
     host_name: tuple[str, ...] = ()
-    """Name by which a server without keys is reached, such as translate.example.org. May be
+    """Host name under which a server without keys is reached, such as translate.example.org. May be
     repeated."""
     limits: RequestLimits = field(
         default_factory=RequestLimits, metadata={"flag": "--limit", "read": RequestLimits.read}
     )
-    """Limit of the server, such as texts=100, beam=10 or cached=1000. May be repeated."""
+    """Server limit, such as texts=100, beam=10 or cached=1000. May be repeated."""
     device: str = field(default="auto", metadata=NO_FLAG)
     compute: Precision = field(default="float32", metadata=NO_FLAG)
 

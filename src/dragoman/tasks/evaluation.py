@@ -35,13 +35,13 @@ class EvaluationData(LanguagePair):
     against: Path | None = None
     """Compare with this model, or with its translations in a file."""
     comet: Path | None = None
-    """Folder of a COMET model that scores as well."""
+    """Folder of a COMET model to score with as well."""
     tokenize: str | None = None
-    """BLEU's tokenizer; by default that of the language."""
+    """BLEU tokenizer; by default the one for the language."""
     text: Path | None = None
     """Text for a generator to predict."""
     split: Literal["file", "line", "blank-line"] = "file"
-    """What a document in the text is."""
+    """What counts as a document in the text."""
     data: Path | None = None
     """Labelled texts, or words with tags."""
     layout: tuple[str, ...] = ()
