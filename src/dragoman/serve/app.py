@@ -27,19 +27,19 @@ OPERATOR = Dialect(name="operator")
 
 
 async def live(_call: Call) -> Response:
-    """Answer as long as the process does."""
+    """Report that the process is running."""
     return json_response({"status": "live"})
 
 
 async def ready(call: Call) -> Response:
-    """Say whether requests should be sent here."""
+    """Report whether requests should be sent here."""
     if call.service.ready:
         return json_response({"status": "ready"})
     return json_response({"status": "draining" if call.service.draining else "loading"}, 503)
 
 
 async def metrics(call: Call) -> Response:
-    """Write the figures for Prometheus."""
+    """Return the metrics for Prometheus."""
     return Response(call.service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 

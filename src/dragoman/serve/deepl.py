@@ -39,7 +39,7 @@ TARGETS = {
 
 
 class DeepLOptions(msgspec.Struct):
-    """What is asked of texts and of documents alike."""
+    """Fields that requests for texts and for documents share."""
 
     target_lang: str | None = None
     source_lang: str | None = None
@@ -69,7 +69,7 @@ class DeepLForm(DeepLOptions):
 
 
 class DeepLDocumentForm(DeepLOptions):
-    """How to translate a document; the file itself is a part of the form."""
+    """How to translate a document; the file itself is part of the form."""
 
     filename: str | None = None
     output_format: str | None = None
@@ -82,14 +82,14 @@ class DeepLKeyForm(msgspec.Struct):
 
 
 class DeepLHandle(msgspec.Struct):
-    """How a document is asked for."""
+    """The id and the key of a document."""
 
     document_id: str
     document_key: str
 
 
 class DeepLStatus(msgspec.Struct, omit_defaults=True):
-    """How far a document is."""
+    """The status of a document."""
 
     document_id: str
     status: str
@@ -99,7 +99,7 @@ class DeepLStatus(msgspec.Struct, omit_defaults=True):
 
 
 class DeepLKindForm(msgspec.Struct):
-    """Which languages are asked for."""
+    """Which languages to list."""
 
     type: Literal["source", "target"] = "source"
 
@@ -112,7 +112,7 @@ class DeepLFault(msgspec.Struct):
 
 
 class DeepLText(msgspec.Struct):
-    """A translation; the last three where they were asked for."""
+    """A translation; the last three fields if requested."""
 
     detected_source_language: str
     text: str
@@ -128,7 +128,7 @@ class DeepLAnswer(msgspec.Struct):
 
 
 class DeepLLanguage(msgspec.Struct):
-    """A language; of targets, whether there is a formal form of it."""
+    """A language; for targets, whether formality can be chosen."""
 
     language: str
     name: str
@@ -136,7 +136,7 @@ class DeepLLanguage(msgspec.Struct):
 
 
 class DeepLUsage(msgspec.Struct):
-    """Characters that were translated since the server began, and how many may be."""
+    """Characters translated since the server started, and their limit."""
 
     character_count: int
     character_limit: int = UNLIMITED
@@ -268,7 +268,7 @@ def marked(form: DeepLForm, text: str) -> Document:
 
 
 async def translate(call: Call, form: DeepLForm) -> Response:
-    """Translate texts, each from its own language where none is given."""
+    """Translate texts, each from its detected language if none is given."""
     check(form, "text", "target_lang")
     service, texts, target = call.service, form.text or [], form.target_lang
     service.accept(call, texts)
@@ -306,7 +306,7 @@ async def translate(call: Call, form: DeepLForm) -> Response:
 
 
 async def languages(call: Call) -> Response:
-    """List the languages that are read, or written."""
+    """List the source or target languages."""
     form = await call.form(DeepLKindForm)
     pairs = call.service.shelf.languages(str)
     if form.type == "source":
@@ -322,12 +322,12 @@ async def languages(call: Call) -> Response:
 
 
 async def usage(call: Call) -> Response:
-    """Count the characters that were translated since the server began."""
+    """Return the number of characters translated since the server started."""
     return json_response(DeepLUsage(call.service.characters))
 
 
 async def glossary_pairs(call: Call) -> Response:
-    """List the pairs of languages for which there can be glossaries."""
+    """List the language pairs that glossaries can have."""
     pairs = call.service.shelf.languages(base_of)
     listed = [
         {"source_lang": source, "target_lang": target}
@@ -338,7 +338,7 @@ async def glossary_pairs(call: Call) -> Response:
 
 
 async def upload(call: Call, form: DeepLDocumentForm) -> Response:
-    """Take a document."""
+    """Accept a document to translate."""
     check(form, "target_lang")
     service, file = call.service, call.file
     if file is not None and form.filename:
@@ -355,7 +355,7 @@ async def upload(call: Call, form: DeepLDocumentForm) -> Response:
 
 
 async def status(call: Call, form: DeepLKeyForm) -> Response:
-    """Say how far a document is."""
+    """Return the status of a document."""
     documents = call.service.documents
     one = documents.find(call.named, form.document_key, call.owner)
     answer = DeepLStatus(one.id, one.status)

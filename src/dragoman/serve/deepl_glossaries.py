@@ -35,40 +35,40 @@ class PairForm(msgspec.Struct):
 
 
 class DictionaryForm(PairForm):
-    """Terms from one language to another, one a line."""
+    """Terms from one language to another, one per line."""
 
     entries: str
     entries_format: Literal["tsv", "csv"] = "tsv"
 
 
 class PairGlossaryForm(DictionaryForm, kw_only=True):
-    """A glossary of one pair of languages."""
+    """A glossary of one language pair."""
 
     name: str
 
 
 class GlossaryForm(msgspec.Struct):
-    """A glossary of several."""
+    """A glossary of several language pairs."""
 
     name: str
     dictionaries: list[DictionaryForm]
 
 
 class GlossaryChangeForm(msgspec.Struct):
-    """Another name, and terms that are added."""
+    """A new name, and terms to add."""
 
     name: str | None = None
     dictionaries: list[DictionaryForm] = []
 
 
 class DictionaryAnswer(PairForm):
-    """How many terms there are from one language to another."""
+    """The number of terms from one language to another."""
 
     entry_count: int
 
 
 class PairGlossaryAnswer(DictionaryAnswer, kw_only=True):
-    """A glossary of one pair of languages."""
+    """A glossary of one language pair."""
 
     glossary_id: str
     name: str
@@ -77,7 +77,7 @@ class PairGlossaryAnswer(DictionaryAnswer, kw_only=True):
 
 
 class GlossaryAnswer(msgspec.Struct):
-    """A glossary of several."""
+    """A glossary of several language pairs."""
 
     glossary_id: str
     name: str
@@ -181,7 +181,7 @@ def find(call: Call) -> StoredGlossary:
 
 
 async def create(show: Show, call: Call, form: PairGlossaryForm | GlossaryForm) -> Response:
-    """Make a glossary."""
+    """Create a glossary."""
     service = call.service
     forms = [form] if isinstance(form, DictionaryForm) else form.dictionaries
     dictionaries = await read(call, forms)
@@ -198,14 +198,14 @@ async def create(show: Show, call: Call, form: PairGlossaryForm | GlossaryForm) 
 
 
 async def listed(show: Show, call: Call) -> Response:
-    """List glossaries: in v2 those of one pair."""
+    """List glossaries; v2 lists those of one language pair."""
     found = call.service.glossaries.of(call.owner)
     fitting = [each for each in found if show is shown or len(each.dictionaries) == 1]
     return json_response({"glossaries": [*map(show, fitting)]})
 
 
 async def details(show: Show, call: Call) -> Response:
-    """Tell of a glossary."""
+    """Describe a glossary."""
     return json_response(show(find(call)))
 
 
@@ -216,7 +216,7 @@ async def delete(call: Call) -> Response:
 
 
 async def pair_entries(call: Call) -> Response:
-    """List the terms of a glossary of one pair."""
+    """List the terms of a glossary of one language pair."""
     one = find(call)
     shown_pair(one)
     return Response(tsv(*one.dictionaries.values()), media_type=TSV)
@@ -233,7 +233,7 @@ async def entries(call: Call) -> Response:
 
 
 async def change(call: Call, form: GlossaryChangeForm) -> Response:
-    """Name a glossary anew, and add terms, which go before those with the same source."""
+    """Rename a glossary, and add terms, which replace those with the same source."""
     service = call.service
     if not form.name and not form.dictionaries:
         raise Refusal(400, "Nothing is to be changed.", "Send a name or terms.", where="name")
@@ -248,7 +248,7 @@ async def change(call: Call, form: GlossaryChangeForm) -> Response:
 
 
 async def replace(call: Call, form: DictionaryForm) -> Response:
-    """Put a dictionary in place of that of its pair."""
+    """Replace the dictionary of a language pair."""
     ((pair, found),) = (await read(call, [form])).items()
     async with call.service.glossaries.changing(call.owner, call.named) as one:
         one.dictionaries[pair] = found

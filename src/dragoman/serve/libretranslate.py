@@ -27,7 +27,7 @@ FALLBACK = "en"
 
 
 class LibreDetectForm(msgspec.Struct):
-    """A text whose language is asked for."""
+    """A text whose language to detect."""
 
     needed: ClassVar[tuple[str, ...]] = ("q",)
     q: str | list[str] | None = None
@@ -45,14 +45,14 @@ class LibreTranslateForm(LibreDetectForm):
 
 
 class LibreLanguage(msgspec.Struct):
-    """What a text may be in."""
+    """A language that a text may be in."""
 
     language: str
     confidence: float
 
 
 class LibreAnswer(msgspec.Struct):
-    """A translation, or one for each text; alternatives and a language as they were asked for."""
+    """A translation, or one per text; alternatives and detected languages if requested."""
 
     translatedText: str | list[str]  # noqa: N815 -- their names
     alternatives: list[str | list[str]] | msgspec.UnsetType = msgspec.UNSET
@@ -60,7 +60,7 @@ class LibreAnswer(msgspec.Struct):
 
 
 class LibrePairs(msgspec.Struct):
-    """A language, and those into which it is translated."""
+    """A language, and those it can be translated into."""
 
     code: str
     name: str
@@ -68,7 +68,7 @@ class LibrePairs(msgspec.Struct):
 
 
 class LibreFileForm(msgspec.Struct):
-    """A document to translate; the file itself is a part of the form."""
+    """A document to translate; the file itself is part of the form."""
 
     needed: ClassVar[tuple[str, ...]] = ("source", "target")
     source: str | None = None
@@ -192,7 +192,7 @@ def candidates(detected: Detected) -> list[dict[str, Any]]:
 
 
 async def detect(call: Call, form: LibreDetectForm) -> Response:
-    """Name the languages that a text may be in."""
+    """Detect the languages that a text may be in."""
     text = "\n".join(as_list(form.q or ""))
     call.service.accept(call, [text])
     return json_response(candidates(*await call.service.detect(call, [text])))
@@ -206,7 +206,7 @@ async def languages(call: Call) -> Response:
 
 
 async def frontend_settings(call: Call) -> Response:
-    """Say what a page may ask for."""
+    """Return what a page may request."""
     settings, pairs = call.service.settings, call.service.shelf.languages(code_of)
     target = min((min(each) for each in pairs.values() if each), default=FALLBACK)
     answer = {
@@ -225,7 +225,7 @@ async def frontend_settings(call: Call) -> Response:
 
 
 async def translate_file(call: Call, form: LibreFileForm) -> Response:
-    """Translate a document, and say where it is."""
+    """Translate a document and return its URL."""
     if call.file is None:
         raise bad("Invalid request: missing file parameter")
     source, documents = form.source or "", call.service.documents
@@ -245,12 +245,12 @@ async def download_file(call: Call) -> Response:
 
 
 async def health(_call: Call) -> Response:
-    """Say that the server is there."""
+    """Report that the server is running."""
     return json_response({"status": "ok"})
 
 
 async def suggest(_call: Call) -> Response:
-    """Refuse suggestions, which this server does not keep."""
+    """Refuse suggestions, which this server does not store."""
     return json_response(LibreFault("Suggestions are disabled on this server."), 403)
 
 

@@ -46,7 +46,7 @@ class TextPart(msgspec.Struct):
 
 
 class MessageForm(msgspec.Struct):
-    """What somebody said."""
+    """A message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[TextPart]
@@ -59,13 +59,13 @@ class MessageForm(msgspec.Struct):
 
 
 class StreamOptions(msgspec.Struct):
-    """What a stream has besides the text."""
+    """What a stream contains besides the text."""
 
     include_usage: bool = False
 
 
 class ChatForm(UnusedFields, kw_only=True, forbid_unknown_fields=True):
-    """Messages to answer, or a text to translate; sampling is for decoders alone."""
+    """Messages to answer, or a text to translate; sampling is only for decoders."""
 
     model: str
     messages: Annotated[list[MessageForm], msgspec.Meta(min_length=1)]

@@ -45,11 +45,11 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"description": "The answer."}
+    answer: dict[str, Any] = {"description": "The response."}
     if endpoint.returns is not None:
         answer["content"] = {JSON: {"schema": schema_of[endpoint.returns]}}
     fault = schema_of[endpoint.dialect.fault or ErrorAnswer]
-    error = {"description": "Why there is none.", "content": {JSON: {"schema": fault}}}
+    error = {"description": "The error.", "content": {JSON: {"schema": fault}}}
     responses = {"200": answer, "default": error}
     found: dict[str, Any] = {
         "summary": getdoc(getattr(endpoint.handler, "func", endpoint.handler)),

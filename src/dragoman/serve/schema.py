@@ -19,7 +19,7 @@ WITHHELD = frozenset({"processors", "max_batch_tokens"})
 
 
 class DetectForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Texts whose language is asked for."""
+    """Texts whose language to detect."""
 
     text: str | list[str]
 
@@ -31,7 +31,7 @@ class TextForm(DetectForm, kw_only=True):
 
 
 class ChoiceForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which model: by its name, or by the languages that it translates."""
+    """The model to use: by its name, or by the languages that it translates."""
 
     model: str | None = None
     src_lang: str | None = None
@@ -49,7 +49,7 @@ class TranslateForm(ChoiceForm, kw_only=True):
 
 
 class DocumentForm(ChoiceForm, kw_only=True):
-    """How to translate a document; the file itself is a part of the form."""
+    """How to translate a document; the file itself is part of the form."""
 
     glossary: str = ""
     """Terms: a source, a tab and a target in each line."""
@@ -62,27 +62,27 @@ class GenerateForm(TextForm, kw_only=True):
 
 
 class ScoreForm(ChoiceForm, kw_only=True):
-    """Pairs to score: a source or a prompt, and what follows."""
+    """Pairs to score: a source or a prompt, and its translation or continuation."""
 
     src: str | list[str]
     tgt: str | list[str]
 
 
 class InspectForm(ChoiceForm, kw_only=True):
-    """A text that a translator of one pair of languages translates."""
+    """A text for a translator of one language pair."""
 
     text: str
 
 
 class InspectAnswer(msgspec.Struct):
-    """What `dragoman inspect --json` writes."""
+    """The output of `dragoman inspect --json`."""
 
     model: str
     inspection: dict[str, Any]
 
 
 class VectorForm(msgspec.Struct):
-    """The vector of a text; empty where a library failed at it."""
+    """The vector of a text; empty if a library failed on it."""
 
     vector: list[float | None]
     flags: list[str]
@@ -90,7 +90,7 @@ class VectorForm(msgspec.Struct):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkedTranslation(Translation):
-    """A translation with what came from where, if that was asked for."""
+    """A translation, with its alignment if requested."""
 
     src_tokens: tuple[str, ...] | None = None
     alignment: tuple[tuple[int, int], ...] | None = None  # type: ignore[assignment] # in JSON
@@ -116,7 +116,7 @@ ScoreAnswer = answer_of("Score", "scores", Scored)
 
 
 class ModelForm(msgspec.Struct, kw_only=True):
-    """A model of the server, as OpenAI's clients read it too."""
+    """A model of the server, in a form that OpenAI's clients can read too."""
 
     name: str = msgspec.field(name="id")
     task: str | None

@@ -102,7 +102,7 @@ async def translate(call: Call, form: TranslateForm) -> Response:
 
 
 async def generate(call: Call, form: GenerateForm) -> Response:
-    """Continue prompts, or stream one's continuation."""
+    """Continue prompts, or stream the continuation of one."""
     service, texts, given = call.service, as_list(form.text), options_of(form)
     service.accept(call, texts, given)
     served = service.shelf.find(form.model, "generate")
@@ -144,7 +144,7 @@ async def _events(
 
 
 async def label(task: str, key: str, call: Call, form: TextForm) -> Response:
-    """Read texts by an encoder."""
+    """Classify, tag or embed texts."""
     service, texts = call.service, as_list(form.text)
     service.accept(call, texts)
     served = service.shelf.find(form.model, task)
@@ -157,7 +157,7 @@ async def label(task: str, key: str, call: Call, form: TextForm) -> Response:
 
 
 async def score(call: Call, form: ScoreForm) -> Response:
-    """Score pairs by a translator, or by a generator."""
+    """Score pairs with a translator or a generator."""
     service, sources, targets = call.service, as_list(form.src), as_list(form.tgt)
     if len(sources) != len(targets):
         raise Refusal(400, "src and tgt differ in number.", "Send pairs.", where="src, tgt")
@@ -180,7 +180,7 @@ async def score(call: Call, form: ScoreForm) -> Response:
 
 
 async def document(call: Call, form: DocumentForm) -> Response:
-    """Translate a document, and send it back."""
+    """Translate a document and return it."""
     service = call.service
     if form.src_lang is not None or form.tgt_lang is not None:
         service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
@@ -196,7 +196,7 @@ async def document(call: Call, form: DocumentForm) -> Response:
 
 
 async def detect(call: Call, form: DetectForm) -> Response:
-    """Name the languages of texts."""
+    """Detect the languages of texts."""
     call.service.accept(call, as_list(form.text))
     return json_response(DetectAnswer(await call.service.detect(call, as_list(form.text))))
 
@@ -209,7 +209,7 @@ async def models(call: Call) -> Response:
 
 
 async def inspect(call: Call, form: InspectForm) -> Response:
-    """Return what a translator does with a text."""
+    """Show what a translator does with a text."""
     service = call.service
     service.accept(call, [form.text])
     served, _ = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)

@@ -79,7 +79,7 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermUse(Plain):
-    """A term of a glossary in a line, and what became of it."""
+    """A glossary term in a line, and its outcome."""
 
     source: str
     """As written in the line."""
@@ -92,7 +92,7 @@ class TermUse(Plain):
 
 @dataclass(frozen=True, kw_only=True)
 class Translation(Plain):
-    """One line's translation. `str(translation)` is its text, which never has a line break."""
+    """The translation of a line. `str(translation)` is its text, which never has a line break."""
 
     json_keys = (
         *("text", "score", "log_prob", "tokens", "token_log_probs", "flags", "sentences"),

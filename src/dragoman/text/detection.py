@@ -38,7 +38,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """The language of a text: its tag, or null where it is unsure; and the three likeliest."""
+    """The language of a text: its tag, or null if uncertain; and the three most likely ones."""
 
     language: str | None = None
     confidence: float = 0.0

@@ -24,7 +24,7 @@ from dragoman.tasks.lines import Chunk, to_chunks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification(Plain):
-    """What kind of text a text is. `str(classification)` is its label."""
+    """The classification of a text. `str(classification)` is its label."""
 
     label: str
     """The most probable label; empty for a text without one, as `flags` say."""

@@ -76,7 +76,7 @@ class TaggedWord(Word):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedSpan:
-    """Words that are one thing, which is `text[start:end]` of their text."""
+    """A span of words, `text[start:end]` of their text."""
 
     label: str
     text: str
