@@ -36,7 +36,7 @@ def with_and_without(model: EncoderDecoder) -> tuple[FrozenEncoderDecoder, Froze
 def test_a_program_has_the_bits_of_its_operations(
     name: str, seed: int, lengths: list[int], beam_size: int
 ) -> None:
-    """One call per step gives the bits of one call per operation, beyond a block too."""
+    """One call for a step gives what one call for each operation gives, beyond a block too."""
     model, src_BS = make_model(VARIANTS[name]).float(), random_sentences(seed, lengths)
     fast, slow = with_and_without(model)
     rows = len(lengths) * beam_size

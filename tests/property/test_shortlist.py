@@ -112,7 +112,7 @@ def test_what_is_written_is_in_the_list(
 def test_neighbours_change_no_bit(
     precision: Arithmetic, drawn: list[tuple[int, int]], name: str, seed: int
 ) -> None:
-    """Neither the lengths of the neighbours' lists nor what they leave out change a bit."""
+    """Neither the lengths of their lists nor what the others leave out."""
     if not can_pack(precision):
         pytest.skip(f"this CPU does not decode in {precision}")
     sources = sources_of([*drawn, (12, 0), (11, 1)])
