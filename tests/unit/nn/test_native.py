@@ -171,7 +171,7 @@ def test_rounding_to_integers_is_that_of_numpy(seed: int, rows: int, columns: in
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_log_probabilities(seed: int, rows: int, vocab: int) -> None:
-    """They match torch's in float64, with forbidden tokens; tests/unit/decode tests the ranking."""
+    """As torch has them in float64, with forbidden tokens; tests/unit/decode has the best."""
     generator = torch.Generator().manual_seed(seed)
     logits_NV = torch.randn(rows, vocab, generator=generator).mul(4).round(decimals=1)
     logits_NV[:, 1:3] = -torch.inf
