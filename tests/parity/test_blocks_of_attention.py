@@ -26,7 +26,7 @@ def test_windows_in_more_blocks_than_a_strip_holds() -> None:
 @given(st.data(), SIZES, st.booleans())
 @settings(max_examples=100)
 def test_dense_attention_in_blocks(data: st.DataObject, block: int, causal: bool) -> None:  # noqa: FBT001 (drawn)
-    """One block of queries at a time gives the result of all at once, with any mask, bias, cap."""
+    """A block of queries at a time gives what all at once give, under every mask, bias and cap."""
 
     def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         return attention_by_blocks(q, kv, mask, scoring, is_causal=causal, block_queries=block)

@@ -48,9 +48,9 @@ SCALINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
 @settings(max_examples=25)
 @given(st.data())
 def test_angles_are_theirs(kind: str, data: st.DataObject) -> None:
-    """Cosines and sines agree, with the factor of queries and keys, at every position.
+    """Cosines and sines, with what queries and keys are multiplied by, at every position.
 
-    Theirs is computed in float64 here, since their float32 loses the angles of far positions.
+    Theirs is computed in float64 here, since its float32 loses the angles of far positions.
     """
     head_dim = data.draw(st.sampled_from([4, 6, 16, 64]))
     length = data.draw(st.sampled_from([5, 100]))

@@ -108,7 +108,7 @@ def test_the_loss_is_that_of_the_class(name: str, tmp_path: Path) -> None:
 def test_languages_must_be_those_of_the_model(
     given: tuple[str | None, str | None], message: str, tmp_path: Path
 ) -> None:
-    """A wrong or missing one is refused, with the nearest name, before any text is read."""
+    """A wrong or a missing one is refused before a text is read, with the nearest name."""
     make_folder(tmp_path / "theirs", "mbart50")
     sides = zip(("src", "tgt"), given, strict=True)
     with pytest.raises(InputError, match=message):

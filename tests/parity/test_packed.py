@@ -46,7 +46,7 @@ def draw_packed(data: st.DataObject) -> tuple[tuple[int, ...], Case]:
 @given(WITHIN, st.data())
 @settings(max_examples=100)
 def test_packed_documents_equal_their_mask(within: Pattern, data: st.DataObject) -> None:
-    """Outputs and gradients agree, for documents of any lengths, including empty ones."""
+    """Outputs and gradients, of documents of any lengths, empty ones among them."""
     lengths, case = draw_packed(data)
     pattern = Packed(within, Documents(lengths))
     assert_equals_reference(pattern, case, pattern.attend)
@@ -55,7 +55,7 @@ def test_packed_documents_equal_their_mask(within: Pattern, data: st.DataObject)
 @given(st.one_of(WITHIN, LINEAR.filter(lambda p: not isinstance(p.decay, tuple))), st.data())
 @settings(max_examples=60)
 def test_packed_documents_are_the_documents_alone(within: Pattern, data: st.DataObject) -> None:
-    """Each document's outputs are those without the others."""
+    """Each document's outputs are those it has without the others."""
     lengths, case = draw_packed(data)
     scoring = Scoring(scale=case.scoring.scale)
     q, k, v = (x.detach().double() for x in case.inputs)
@@ -69,9 +69,9 @@ def test_packed_documents_are_the_documents_alone(within: Pattern, data: st.Data
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.integers(0, 2**32))
 @settings(max_examples=30)
 def test_the_cost_is_the_sum_of_squares(lengths: list[int], seed: int) -> None:
-    """Products take `4 d` multiplications and additions for each pair within a document.
+    """Products count `4 d` multiplications and additions for each pair within a document.
 
-    Padding a group adds at most an eighth to a length, or 7 positions.
+    Filling up groups adds an eighth to a length at most, or 7 places.
     """
     torch.manual_seed(seed)
     heads, head_dim = 2, 4
@@ -82,7 +82,7 @@ def test_the_cost_is_the_sum_of_squares(lengths: list[int], seed: int) -> None:
         )
     pairs = sum(max(n * 9 / 8, n + 7) ** 2 for n in lengths)
     least = sum(n**2 for n in lengths)
-    # a product of few rows is padded to 4096 multiplications (nn/cpu/products.py)
+    # a product of few rows is filled up to 4096 multiplications (nn/cpu/products.py)
     small = 2 * heads * len(lengths) * 2 * 4096
     assert 4 * heads * head_dim * least <= counter.get_total_flops()
     assert counter.get_total_flops() <= 4 * heads * head_dim * pairs + small

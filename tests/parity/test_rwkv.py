@@ -80,7 +80,7 @@ def test_the_scan_is_the_recurrence(
     spread: float,
     continued: bool,  # noqa: FBT001 (drawn)
 ) -> None:
-    """Outputs, state and gradients agree in float64, also for keys whose exponentials overflow."""
+    """Outputs, state and all gradients in float64, also for keys whose exponentials overflow."""
     inputs = draw(seed, length, spread)
     for each in inputs:
         each.requires_grad_()
@@ -91,7 +91,7 @@ def test_the_scan_is_the_recurrence(
     grads = []
     found = [f(*inputs, state) for f in (recurrence, wkv)]
     for out, after in found:
-        # numerator and denominator alone depend on the exponent that was factored out of both
+        # numerator and denominator alone depend on the exponent that was taken out of both
         loss = (out * slopes[0]).sum() + (after[:, 0] / after[:, 1] * slopes[1][:, 0]).sum()
         grads.append(torch.autograd.grad(loss, inputs))
     assert distance(found[1][0], found[0][0]) < 1e-10

@@ -129,7 +129,7 @@ def check(modules: Sequence[MultiHeadAttention], spies: Sequence[Fast], traced: 
 def test_a_continuation_is_traced_as_it_is_decoded(
     name: str, scheme: str, seed: int, prompt: int, steps: int
 ) -> None:
-    """With each pattern's own storage; it also equals the attention of the pass without a cache."""
+    """With every pattern's own storage; and it is the attention of the pass without a cache."""
     model = make_decoder(replace(DECODER, patterns=PATTERNS[name], positions=SCHEMES[scheme]))
     ids = random_ids(seed, prompt + steps).tolist()
     modules = attentions(model)["decoder"]
@@ -151,7 +151,7 @@ def test_a_continuation_is_traced_as_it_is_decoded(
 def test_a_translation_is_traced_as_it_is_decoded(
     name: str, seed: int, sizes: tuple[int, int]
 ) -> None:
-    """All three kinds of attention agree, for every option of a config."""
+    """All three kinds of attention, for every word that a config knows."""
     model = make_translator(VARIANTS[name])
     src, tgt = (random_ids(seed + n, size).tolist() for n, size in enumerate(sizes))
     read = [BOS, *tgt[:-1]]
@@ -179,7 +179,7 @@ def test_a_translation_is_traced_as_it_is_decoded(
 def test_a_reading_is_traced_as_it_is_done(
     name: str, scheme: Rotary | ALiBi | RelativeBias, seed: int, length: int
 ) -> None:
-    """This holds for an encoder-only model, with patterns in both directions."""
+    """An encoder alone, with patterns that look both ways."""
     patterns = (READING[name],)
     model = make_encoder(replace(ENCODER, num_kv_heads=2, patterns=patterns, positions=scheme))
     ids = random_ids(seed, length).tolist()
@@ -257,7 +257,7 @@ def some_of(count: int) -> st.SearchStrategy[list[int] | None]:
 def test_what_is_kept_fits(
     layers: int, heads: int, size: int, most: int, data: st.DataObject
 ) -> None:
-    """All heads if they fit; else as many layers as fit, the last included; else some heads."""
+    """All, if it fits; else as many layers as fit, the last one among them; else some heads."""
     module = MultiHeadAttention(heads, heads)
     wanted = Wanted(layers=data.draw(some_of(layers)), heads=data.draw(some_of(heads)))
     kept, kept_heads = choose_heads([module] * layers, size, wanted, most)

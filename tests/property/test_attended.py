@@ -74,10 +74,9 @@ def each_of(found: list[Translation]) -> Iterator[Translation]:
 def test_kept_weights_are_those_of_another_pass(
     head: Head, lines: list[str], beam_size: int
 ) -> None:
-    """Recorded weights are close to those of a second pass, with the same maxima, and do not change
-    texts or scores by a bit.
+    """Near, with the same greatest; and texts and scores are the same bits with them and without.
 
-    For every head, in a batch, with reordered beams, for all the n best.
+    For every head, in a batch, through the reordering of beams, of all the n best.
     """
     translator = TRANSLATORS[head]
     expected = translator.translate(lines, beam_size=beam_size, n_best=beam_size)

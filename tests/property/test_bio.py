@@ -30,7 +30,7 @@ def follows_the_scheme(tags: list[str]) -> bool:
 
 @given(SEEDS, st.integers(1, 3), st.integers(1, 7))
 def test_no_allowed_row_is_more_probable(seed: int, batch: int, length: int) -> None:
-    """Of all sequences that form spans, tried one by one, none is more probable than the result."""
+    """Of all rows that form spans, tried one by one, none beats the one that is chosen."""
     logits_BLC, tagged_BL = draw(seed, batch, length)
     chosen_BL = best_tags(logits_BLC, tagged_BL, LABELS)
     for logits_LC, tagged_L, chosen_L in zip(logits_BLC, tagged_BL, chosen_BL, strict=True):
@@ -50,7 +50,7 @@ def test_no_allowed_row_is_more_probable(seed: int, batch: int, length: int) -> 
 def test_where_every_row_is_allowed_each_word_gets_its_best(
     seed: int, batch: int, length: int
 ) -> None:
-    """Tags that do not form spans are chosen one by one."""
+    """Tags that are no spans are chosen one by one."""
     logits_BLC, tagged_BL = draw(seed, batch, length)
     logits_BLC = logits_BLC[..., :3]
     chosen_BL = best_tags(logits_BLC, tagged_BL, PLAIN)

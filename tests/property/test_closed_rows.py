@@ -42,7 +42,7 @@ class Counting:
 def test_rows_that_are_closed_are_not_computed(
     precision: Arithmetic, seed: int, lengths: list[int], strategy: Beam
 ) -> None:
-    """Steps contain only open rows, and the results have the same bits."""
+    """Steps have no rows but those that go on, and what is found has the same bits."""
     fast, src_BS = freeze(make_model().float(), precision), random_sentences(seed, lengths)
     assert isinstance(fast, FrozenEncoderDecoder)
     generator = torch.Generator().manual_seed(seed)

@@ -56,7 +56,7 @@ def steps_of(
 def test_every_step_is_the_same(
     seed: int, vocab_size: int, levels: int | None, most: list[int], strategy: Strategy
 ) -> None:
-    """Open rows, tokens and each bit of a score are the same; ties go to the lower token."""
+    """Rows that stay open, tokens, and each bit of a score; equals go to the lower token."""
     table = random_table(seed, vocab_size, levels=levels)
     compiled, readable = (
         steps_of(TableModel(table), strategy, limits(*most), compiled=compiled)
@@ -78,8 +78,8 @@ NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 1.5, -7.0, 3e38, -3e38, 1e-40, IMPOSS
 def test_hostile_logits_lead_to_the_same_hypotheses(
     data: st.DataObject, width: int, vocab_size: int, dtype: torch.dtype
 ) -> None:
-    """Ties, extremes, impossible tokens, vocabularies narrower than the beam, NaN in closed rows;
-    all rows or only the open ones; sentences leave at random.
+    """Equals, extremes and impossible tokens, vocabularies narrower than the beam, NaN where it is
+    closed; of all rows or the open ones; sentences leave at random.
     """
     strategy = Beam(beam_size=width, n_best=data.draw(st.integers(1, width)))
     max_B = torch.tensor(data.draw(LIMITS))
@@ -93,7 +93,7 @@ def test_hostile_logits_lead_to_the_same_hypotheses(
         levels = data.draw(st.lists(NUMBERS, min_size=1, max_size=5))
         every = [draw.choices(levels, k=vocab_size) for _ in open_N]
         logits_NV = torch.tensor(every, dtype=torch.float64)
-        logits_NV[:, 0].masked_fill_((logits_NV == IMPOSSIBLE).all(1), 0.5)  # leave something
+        logits_NV[:, 0].masked_fill_((logits_NV == IMPOSSIBLE).all(1), 0.5)  # something is left
         logits_NV = logits_NV.clamp(max=3e38).to(dtype)
         if data.draw(st.booleans()):
             logits_NV = logits_NV[open_N]

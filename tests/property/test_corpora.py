@@ -135,7 +135,7 @@ def content(path: Path) -> bytes:
 @given(PAIRS, st.data())
 @example([("a", "b")], None)
 def test_what_is_written_is_what_was_chosen(pairs: Pairs, data: st.DataObject | None) -> None:
-    """The layout is that of the input; if all pairs are chosen, each line keeps its bytes."""
+    """In the layout that was read; if all is chosen, a line has the bytes that it had."""
     with TemporaryDirectory() as name:
         for corpus in corpora(Path(name), pairs):
             read = read_of(corpus)
@@ -158,7 +158,7 @@ def test_what_is_written_is_what_was_chosen(pairs: Pairs, data: st.DataObject | 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PAIRS, st.integers(1, 3))
 def test_merging_disjoint_corpora_is_a_permutation(pairs: Pairs, weight: int) -> None:
-    """With equal weights each pair occurs equally often; the first corpus's lines come first."""
+    """With equal weights each pair is there equally often; the lines of the first one stay."""
     other = [(f"{src} 1", f"{tgt} 1") for src, tgt in pairs]
     expected = Counter([*pairs, *other])
     with TemporaryDirectory() as name:

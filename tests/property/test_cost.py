@@ -91,7 +91,7 @@ ROWS, LENGTH = st.integers(1, 3), st.integers(20, 90)
 def test_a_random_model_costs_what_torch_counts(
     *, model: tuple[DecoderOnlyConfig | EncoderDecoderConfig, Shape], checkpointing: bool
 ) -> None:
-    """Forward and backward pass are within 1 % of torch's count, whatever the options."""
+    """Forward and backward pass within one in a hundred, whatever the options."""
     config, shape = model
     found = step_of(config, shape, activation_checkpointing=checkpointing).flops
     expected = counted_training(config, shape, checkpointing=checkpointing)
@@ -106,9 +106,9 @@ def test_a_random_model_costs_what_torch_counts(
 def test_a_store_copies_when_it_has_no_room_and_is_read_by_the_next_token(
     pattern: SlidingWindow | Causal, prompt: int, more: int
 ) -> None:
-    """Keys are copied, into a larger store or to its front, only when there is no room left.
+    """Its keys are copied, into a larger store or to its front, when there is no room left.
 
-    A step reads all keys that the next query attends to except its own, however the tokens came.
+    What a step reads is what the next query meets beside its own key, however the tokens came.
     """
     storage = pattern.make_storage()
     assert isinstance(storage, GrowingStorage | RollingStorage)

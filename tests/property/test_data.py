@@ -29,7 +29,7 @@ def test_a_plan_holds_each_pair_once_within_the_budget(
 
 @given(lengths=lengths.filter(bool), budget=st.integers(1, 500), seed=st.integers(0, 99))
 def test_the_largest_batches(lengths: list[tuple[int, int]], budget: int, seed: int) -> None:
-    """One batch of an epoch has the most positions, the other the most pairs of positions."""
+    """One of an epoch has the most places of all, the other the most pairs of places."""
     src, tgt = np.array(lengths, dtype=np.int64).T
     plan = plan_batches(src, tgt, budget, np.random.default_rng(seed))
     sizes = [(len(plan[k]), int(src[plan[k]].max() + tgt[plan[k]].max())) for k in range(len(plan))]

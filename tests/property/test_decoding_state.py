@@ -53,7 +53,7 @@ def test_cached_is_uncached_for_every_split(
 def test_select_is_recomputing(
     name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject
 ) -> None:
-    """Rows that are reordered, repeated or dropped continue as if decoded from scratch."""
+    """Rows reordered, repeated and dropped with their sentences go on as if decoded anew."""
     model = make_model(VARIANTS[name])
     src_BS = random_sentences(seed, lengths)
     tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, 2)

@@ -29,7 +29,7 @@ EVERY = range(len(ROWS))
 def test_without_diversity_every_group_is_the_same_beam(
     seed: int, width: int, groups: int, levels: int | None
 ) -> None:
-    """Duplicates between groups are returned once; a single group is a beam, bit for bit."""
+    """What all of them find is returned once."""
     together = DiverseBeam(
         beam_size=width * groups, groups=groups, diversity=0.0, n_best=width * groups
     )
@@ -49,7 +49,7 @@ def test_without_diversity_every_group_is_the_same_beam(
 def test_the_groups_are_those_of_the_paper(  # noqa: PLR0917 -- given by name
     seed: int, vocab_size: int, groups: int, width: int, most: int, alpha: float, diversity: float
 ) -> None:
-    """A plain search in float64 without early stopping finds the same n best, for any n."""
+    """A plain search in float64 that never stops early finds the same n best, for any n."""
     table = random_table(seed, vocab_size)
     size = groups * width
     by_group = slow_beams(table, (5, EOS), most, (size, alpha), groups=groups, diversity=diversity)

@@ -124,7 +124,7 @@ def test_only_text_changes(name: str) -> None:
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=int(os.environ.get("DRAGOMAN_FUZZ", "50")), deadline=None)
 def test_only_text_changes_in_mutated_files(name: str, seed: int) -> None:
-    """Only text changes in mutated files, or the reader says in a sentence what is wrong."""
+    """Or the reader says in a sentence what is wrong."""
     mutate = office.mutated if name in office.SAMPLES else mutated
     assert was_read(mutate(sample(name), Random(seed)), name) in (True, False)
 
@@ -133,7 +133,7 @@ def test_only_text_changes_in_mutated_files(name: str, seed: int) -> None:
 @given(data=st.binary(max_size=200))
 @settings(max_examples=20, deadline=None)
 def test_only_text_changes_in_any_bytes(name: str, data: bytes) -> None:
-    """Only text changes in any bytes."""
+    """Whatever they are."""
     assert was_read(data, name) in (True, False)
 
 

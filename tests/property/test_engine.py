@@ -77,7 +77,7 @@ def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
 def test_a_plan_is_the_model(
     name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject
 ) -> None:
-    """For every config, steps, reordered beams, dropped rows and sentences give its logits."""
+    """Every config: steps, beams in any order, dropped rows and sentences give its logits."""
     model = make_model(VARIANTS[name])
     fast = frozen(make_model(VARIANTS[name]).float())
     src_BS = random_sentences(seed, lengths)
@@ -124,7 +124,7 @@ def test_beyond_a_block_of_positions(name: str) -> None:
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_prompts(name: str, seed: int, length: int, beam_size: int) -> None:
-    """Prompts of one length are read once for all beams, and continued as the model does."""
+    """Prompts of one length are read once for all beams, and continued as by the model."""
     model, fast = make_decoder(DECODERS[name]), frozen(make_decoder(DECODERS[name]).float())
     prompts_BS = random_ids(seed, 3, length)
     ids_NL = prompts_BS.repeat_interleave(beam_size, dim=0)
@@ -159,7 +159,7 @@ def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
 def test_neighbours_change_no_bit(
     strategy: Greedy | Beam, precision: Arithmetic, seed: int, lengths: list[int]
 ) -> None:
-    """A sentence has the same ids and scores alone and in a batch of any order."""
+    """Ids and scores of a sentence alone are those in a batch, in whatever order."""
     fast = frozen(make_model().float(), precision)
     src_BS = random_sentences(seed, lengths)
     generator = torch.Generator().manual_seed(seed)
@@ -185,9 +185,9 @@ def test_neighbours_change_no_bit(
 def test_prompts_side_by_side_change_no_bit(
     precision: Arithmetic, seed: int, rows: int, length: int
 ) -> None:
-    """Prompts do not depend on each other, with rotary queries and gated feed-forwards.
+    """Nor does a neighbour of a prompt, where queries are turned and feed-forwards gated.
 
-    Attention over a prompt is the module's, in float32 even for int8.
+    Attention in a prompt is a module's, of float32 numbers in int8 too.
     """
     fast = frozen(make_decoder(DECODERS["llama"]).float(), precision)
     prompts_BS = random_ids(seed, rows, length)

@@ -49,7 +49,7 @@ def test_padding_behind_changes_nothing(
 def test_packed_documents_do_not_see_each_other(
     name: str, seed: int, lengths: list[int], rows: int
 ) -> None:
-    """Documents in one row have the same logits as alone: neither seen nor shifted."""
+    """Documents in one row have the logits that each has alone: neither seen nor shifted."""
     model = make_decoder(DECODERS[name])
     ids_BL = random_ids(seed, rows, sum(lengths))
     with torch.no_grad():
@@ -63,7 +63,7 @@ def test_packed_documents_do_not_see_each_other(
 def test_a_text_in_a_batch_is_the_text_alone(
     name: str, seed: int, lengths: list[int], extra: int
 ) -> None:
-    """Neither padding nor the other texts of a batch change what a head computes for a text."""
+    """Neither padding nor the other texts of a batch change what a head says of a text."""
     model = make_encoder(ENCODERS[name])
     ids_BL = random_sentences(seed, lengths, max(lengths) + extra)
     with torch.no_grad():

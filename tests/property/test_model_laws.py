@@ -58,7 +58,7 @@ def test_without_positions_a_stack_commutes_with_permutations(
 @given(NAMES, SEEDS)
 @settings(max_examples=40)
 def test_a_source_of_padding_alone_is_harmless(name: str, seed: int) -> None:
-    """A source of padding gives finite logits and gradients and does not affect its neighbours."""
+    """A blind sentence gives finite logits and gradients and does not touch its neighbours."""
     model = make_model(VARIANTS[name]).train()
     src_BS, tgt_BT = random_ids(seed, 2, 4), random_ids(seed + 1, 2, 3)
     expected = model(src_BS[:1], tgt_BT[:1])

@@ -65,7 +65,7 @@ def decoded(model: EncoderDecoder, src_BS: Tensor, beam_size: int, steps: int = 
 def test_decoding_alone_is_decoding_in_company(
     name: str, sentences: list[tuple[int, int]], extra: int, beam_size: int
 ) -> None:
-    """Any batch and any padding give the same bits as the sentence alone."""
+    """Any batch and any padding give the bits that the sentence has alone."""
     model = MODELS[name]
     together = decoded(model, batch(sentences, extra), beam_size)
     for i, sentence in enumerate(sentences):
@@ -82,7 +82,7 @@ def test_scoring_alone_is_scoring_in_company(
     extra_src: int,
     extra_tgt: int,
 ) -> None:
-    """The same holds for the full pass over given targets."""
+    """The full pass over given targets, too."""
     model = MODELS[name]
     pairs = list(zip(sources, targets, strict=False))
     src_BS = batch([src for src, _ in pairs], extra_src)

@@ -60,9 +60,9 @@ def test_validation_predicts_everything_once(
 def test_an_epoch_of_documents_holds_each_once(
     lengths: list[int], length: int, rows: int, seed: int
 ) -> None:
-    """Each id but bos is a target once an epoch; packed documents fill rows of equal width.
+    """Each id but bos is a target once an epoch; packed lengths fill their row, all as wide.
 
-    A single row is as wide as its documents: there is no other shape to match.
+    A lone row is as wide as its documents: there is no other shape to keep.
     """
     dataset = made(lengths)
     config = PackConfig(length=length, rows=rows, packing="documents")

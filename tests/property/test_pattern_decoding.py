@@ -80,7 +80,7 @@ SEEDS = st.integers(0, 2**32)
 def test_cached_decoding_is_the_full_pass(
     name: str, seed: int, prompt: int, beam_size: int, parts: list[int]
 ) -> None:
-    """A prompt, then a few tokens per beam at a time, gives the logits of one pass."""
+    """A prompt, then some tokens of each beam at a time, gives the logits of all at once."""
     model = make_decoder(CONFIGS[name])
     ids_BL = random_ids(seed, 2, prompt + sum(parts))
     with torch.no_grad():
@@ -130,7 +130,7 @@ PADDED = DECODERS | {
 def test_prompts_padded_in_front_are_the_prompts_alone(
     name: str, seed: int, lengths: list[int], extra: int
 ) -> None:
-    """Padding before a prompt changes neither the full pass nor decoding from it."""
+    """Padding before a prompt changes neither the whole pass nor decoding from it."""
     model = make_decoder(PADDED[name])
     width = max(lengths) + extra
     rows = [random_ids(seed + i, 1, length) for i, length in enumerate(lengths)]

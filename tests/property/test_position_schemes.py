@@ -82,7 +82,7 @@ def test_alibi_falls_with_the_distance() -> None:
 def test_sinusoidal_choices_are_their_formulas(
     layout: Layout, exponent: Exponent, half: int, first: int, start: int
 ) -> None:
-    """`sin(p / 10000^(i / steps))` and its cosine, interleaved or in two halves, from `first`."""
+    """`sin(p / 10000^(i / steps))` and its cosine, side by side or in two halves, from `first`."""
     steps = half if exponent == "d/2" else half - 1
     places = np.arange(start + first, start + first + 7)[:, None]
     angles = places / 10000.0 ** (np.arange(half) / steps)

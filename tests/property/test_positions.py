@@ -15,7 +15,7 @@ EVEN = st.integers(1, 40).map(lambda half: 2 * half)
 def test_a_grown_table_is_a_table_made_long(
     d_model: int, initial: int, offset: int, length: int, later: int
 ) -> None:
-    """A new length works, and growing changes no row."""
+    """A length never seen before works, and growing changes no row."""
     positions = SinusoidalPositions(d_model, initial_length=initial)
     table = sinusoidal_table(offset + length + later, d_model)
     for end in (length, length + later, length):

@@ -54,9 +54,8 @@ def raws(marked: Marked) -> list[tuple[str, str]]:
 @given(cases())
 @settings(max_examples=300)
 def test_no_tag_is_lost_or_doubled_and_the_text_stays(case: Case) -> None:
-    """The same tags, nested (or `Marked` raises) and paired as before, around the same text.
-
-    No tag cuts a word or an indivisible span, even one that is linked in part.
+    """The same tags, nested (or `Marked` raises), pairs as they were, around the same text; none
+    cuts a word, or what is whole, whatever is linked to a part of it.
     """
     source, text, given_links = case
     for whole in ([], [match.span() for match in re.finditer(r"\S+", text)]):
@@ -77,7 +76,7 @@ parts = st.sampled_from([*SIGNS.split(), " "])
 @given(trees, st.lists(parts, max_size=20).map(lambda some: f".{''.join(some)}."), st.data())
 @settings(max_examples=300)
 def test_no_letter_is_cut(source: Marked, text: str, data: st.DataObject) -> None:
-    """Nor is a part of a letter mistaken for a copy, in scripts whose vowels are signs."""
+    """Nor a copy taken for one that is a part of a letter, in scripts whose vowels are signs."""
     copied = Marked((*code(data.draw(st.sampled_from("កញတនดນ👩👍か"))), *source.pieces))
     for each in (source, copied):
         made = put_back(each, text, data.draw(links(each.text, text)))
@@ -133,7 +132,7 @@ def tidy(forest: list[Tree]) -> Iterator[str | Tag]:
 @given(forests)
 @settings(max_examples=200)
 def test_where_the_words_stay_the_tags_do(forest: list[Tree]) -> None:
-    """With each word linked to itself, and one more word at the end, no tag moves."""
+    """With each word linked to itself, and a word more at the end, each tag is where it was."""
     source = merged([*tidy(["w", *forest, "w"])])
     spans = [match.span() for match in re.finditer(r"\w+", source.text)]
     made = put_back(source, source.text + " x", [(*span, *span) for span in spans])
@@ -143,7 +142,7 @@ def test_where_the_words_stay_the_tags_do(forest: list[Tree]) -> None:
 
 @given(st.permutations("abcdefgh"), st.sets(st.sampled_from("abcdefgh")))
 def test_tags_go_with_their_words(order: list[str], bold: set[str]) -> None:
-    """An element around one word follows the word anywhere."""
+    """Wherever a word of an element of its own goes."""
     words = [Marked((Tag(f"<{w}>", "open"), w, Tag(f"</{w}>", "close"))) for w in "abcdefgh"]
     pieces = [words["abcdefgh".index(w)].pieces if w in bold else (w,) for w in "abcdefgh"]
     source = merged(piece for each in pieces for piece in (*each, " "))
@@ -160,7 +159,7 @@ def test_tags_go_with_their_words(order: list[str], bold: set[str]) -> None:
 
 @given(cases())
 def test_what_is_copied_is_that_of_the_source(case: Case) -> None:
-    """Kept elements have their own text, whatever the model has written."""
+    """Elements that are kept have their own text, whatever the model has written."""
     source, text, given_links = case
     source = merged(
         Tag(p.raw, p.kind, kept=p.kind == "open" and p.raw == "<c>", shown=p.shown)
@@ -189,7 +188,7 @@ def test_a_copy_is_what_its_element_goes_around(data: st.DataObject, kinds: list
 def test_copies_inside_other_elements_are_there_once(
     data: st.DataObject, forest: list[Tree]
 ) -> None:
-    """If the links of the surrounding element lead elsewhere, the copies move with it."""
+    """Where the links of the element around them lead elsewhere, they go with it."""
     pieces = [*tidy(["w", *forest])]
     codes = [f"k{n}" for n, piece in enumerate(pieces) if piece == "w"]
     inner = (code(f"k{n}") if piece == "w" else (piece,) for n, piece in enumerate(pieces))

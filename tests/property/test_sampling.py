@@ -48,7 +48,7 @@ def prompt_limits(prompts_BS: torch.Tensor, most: int) -> Limits:
 def test_what_may_be_drawn(
     seed: int, vocab_size: int, top_k: int, top_p: float, min_p: float, levels: int | None
 ) -> None:
-    """The support is the best tokens of the row, as few as allowed, and always has the first."""
+    """The support is the best of the row, no smaller than it must be, and always has the first."""
     row_NV = log_probs(seed, vocab_size, levels=levels)
     options = Sample(top_k=top_k, top_p=top_p, min_p=min_p)
     weights_Nk, tokens_Nk = keep_best(row_NV, options)
@@ -68,7 +68,7 @@ def test_what_may_be_drawn(
 def test_the_best_alone_is_greedy(
     seed: int, vocab_size: int, count: int, most: int, temperature: float
 ) -> None:
-    """`top_k = 1` or a tiny `top_p` gives greedy search's result, every field of it."""
+    """`top_k = 1` and a hopeless `top_p` give greedy search's result, every field of it."""
     table = random_table(seed, vocab_size, levels=4)
     prompts_BS = torch.randint(3, 9, (count, 3))
     base = Sample(temperature=temperature, seed=seed)
@@ -83,7 +83,7 @@ def test_the_best_alone_is_greedy(
 def test_a_text_does_not_depend_on_its_neighbours(
     seed: int, vocab_size: int, count: int, most: int
 ) -> None:
-    """Each prompt alone, with its number, gives its result from the batch."""
+    """Each prompt alone, with its number, gives what it gave in the batch."""
     model = PromptModel(random_table(seed, vocab_size))
     prompts_BS = torch.arange(count)[:, None] + torch.tensor([[3, 4]])
     lengths = prompt_limits(prompts_BS, most)
@@ -130,7 +130,7 @@ def test_a_rolling_context_never_exceeds_its_bound(
     lengths = prompt_limits(prompt_BS, most)
     model = PromptModel(watched)
     [[best]] = search(Rolling(model, context), prompt_BS, strategy, limits=lengths)
-    assert len(model.prompts) <= 2 + most // ((context + 1) // 2)  # read again only now and then
+    assert len(model.prompts) <= 2 + most // ((context + 1) // 2)  # read anew but now and then
     whole = (*prompt_BS[0].tolist(), *best.ids)
     reads = list(asked)
     assert max(map(len, reads)) == min(context, length + most - 1)
@@ -157,7 +157,7 @@ def test_a_rolling_context_never_exceeds_its_bound(
     st.sampled_from(["prompt", ""]),
 )
 def test_no_ngram_comes_twice(seed: int, size: int, prompt: list[int], counted: str) -> None:
-    """Neither the output nor, if the prompt counts, both together repeat an n-gram."""
+    """Neither in the output nor, where the prompt counts, in both together."""
     prompt_BS = torch.tensor([prompt])
     rule = NoRepeatedNgrams(size, prompt_BS if counted else None)
     vocab_size, most = 30, 12
@@ -178,7 +178,7 @@ def test_no_ngram_comes_twice(seed: int, size: int, prompt: list[int], counted: 
 
 @given(SEEDS, st.floats(1.0, 3.0))
 def test_a_repetition_penalty_only_weakens_what_was_used(seed: int, penalty: float) -> None:
-    """Positive logits are divided, negative ones multiplied, however often the token occurred."""
+    """Positive logits are divided, negative ones multiplied, however often the token came."""
     logits_NV = torch.tensor([random_table(seed, 12)((), ())])
     used = torch.tensor([[3, 3, 5]])
     got_NV = RepetitionPenalty(penalty)(logits_NV.clone(), Prefixes(used, torch.tensor([0])))

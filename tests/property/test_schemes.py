@@ -38,7 +38,7 @@ def as_iob1(spans: list[Span], length: int) -> list[str]:
 
 @given(sentences())
 def test_writing_and_reading_are_inverse(sentence: tuple[list[Span], int]) -> None:
-    """In all three schemes the spans come back, and no tag is malformed."""
+    """In all three schemes the spans come back, and nothing is malformed."""
     spans, length = sentence
     written: dict[Scheme, list[str]] = {
         "bio": to_bio(spans, length),
@@ -55,7 +55,7 @@ def test_writing_and_reading_are_inverse(sentence: tuple[list[Span], int]) -> No
 
 @given(st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y", "E-X", "S-Y"]), max_size=12))
 def test_any_tags_are_read(tags: list[str]) -> None:
-    """Spans of malformed tags are ordered, do not overlap, and cover exactly the tagged words."""
+    """Spans of broken tags are ordered, do not overlap, and cover exactly the tagged words."""
     spans, _ = find_spans(tags, "bioes")
     covered = [place for span in spans for place in range(span.start, span.stop)]
     assert covered == [place for place, tag in enumerate(tags) if tag != "O"]

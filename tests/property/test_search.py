@@ -74,7 +74,7 @@ def test_a_whole_tree_beam_is_exhaustive_search(
 
 @given(SEEDS, st.integers(4, 30), st.lists(st.integers(1, 9), min_size=1, max_size=5), ALPHAS)
 def test_a_beam_of_one_is_greedy(seed: int, vocab_size: int, most: list[int], alpha: float) -> None:
-    """Every field of the result is the same, also with equal logits."""
+    """Every field of the result is the same, also where logits are equal."""
     src_BS = sources(*[[3 + row, EOS] for row in range(len(most))])
     results = [
         search(
@@ -99,7 +99,7 @@ def test_a_beam_of_one_is_greedy(seed: int, vocab_size: int, most: list[int], al
 def test_stopping_early_changes_nothing(
     seed: int, levels: int | None, vocab_size: int, beam_size: int, most: int, alpha: float
 ) -> None:
-    """A plain beam search that runs until its last slot closes finds the same n best."""
+    """A plain beam search that runs until its last slot has closed finds the same n best."""
     table = random_table(seed, vocab_size, levels=levels)
     (slow,) = slow_beams(table, (5, EOS), most, (beam_size, alpha))
     n_best = min(beam_size, len(slow))
@@ -135,7 +135,7 @@ def found_in(
 def test_neighbours_do_not_matter(
     seed: int, order: list[int], width: int, groups: int, diversity: float, levels: int | None
 ) -> None:
-    """A sentence has the same result, bit for bit, alone and in any batch, whatever the limits."""
+    """A sentence has the same result, to the bit, alone and in any batch, whatever their limits."""
     size = width * groups
     strategy: Strategy = Beam(beam_size=size, n_best=size)
     if groups > 1:
@@ -148,7 +148,7 @@ def test_neighbours_do_not_matter(
 def test_a_hypothesis_tells_the_truth_about_itself(
     seed: int, beam_size: int, most: int, alpha: float
 ) -> None:
-    """Token scores are the table's, log_prob their sum, the score follows; sorted, distinct."""
+    """Its parts are the table's, its sum is the parts', its score the sum's; sorted, distinct."""
     table = random_table(seed, 9)
     beam = Beam(beam_size=beam_size, length_penalty=alpha, n_best=beam_size)
     [found] = search(TableModel(table), sources([4, EOS]), beam, limits=limits(most))

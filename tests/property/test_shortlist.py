@@ -79,11 +79,11 @@ def searched(ids: IdTranslator, sources: list[Source], options: Decoding) -> lis
 @given(SOURCES, NAMES)
 @settings(max_examples=25)
 def test_a_list_of_all_tokens_changes_nothing(drawn: list[tuple[int, int]], name: str) -> None:
-    """A list of all tokens is the vocabulary in another order."""
+    """A list that leaves nothing out is the vocabulary in another order."""
     options, sources = OPTIONS[name], sources_of(drawn)
     found = searched(translator(everything()), sources, options)
     wanted = searched(translator(None), sources, replace(options, shortlist=False))
-    if options.temperature == 0:  # sampling takes the first token whose sum exceeds a number
+    if options.temperature == 0:  # sampling takes the first place whose sum exceeds a number
         assert [[h.ids for h in best] for best in found] == [
             [h.ids for h in best] for best in wanted
         ]
@@ -96,7 +96,7 @@ def test_a_list_of_all_tokens_changes_nothing(drawn: list[tuple[int, int]], name
 def test_what_is_written_is_in_the_list(
     drawn: list[tuple[int, int]], name: str, seed: int, each: int
 ) -> None:
-    """Every token that is written is in the list, with any strategy and processors."""
+    """Whatever the strategy and the processors are."""
     words, sources = shortlist(seed, each), sources_of(drawn)
     for source, best in zip(
         sources, searched(translator(words), sources, OPTIONS[name]), strict=True

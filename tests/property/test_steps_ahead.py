@@ -88,7 +88,7 @@ def found(
 def test_the_same_is_found(
     name: str, strategy: Strategy, most: list[int], forbids: list[Forbid]
 ) -> None:
-    """Tokens, log-probabilities and scores are the same, whatever ends when, beyond a block too."""
+    """Tokens, log-probabilities and scores, whatever ends when, and beyond the first block."""
     model = frozen(name)
     together, _ = found(model, strategy, most, forbids)
     with pytest.MonkeyPatch.context() as patch:

@@ -37,7 +37,7 @@ def test_decoding_is_the_inverse_of_encoding(tokenizer: Tokenizer, text: str) ->
 def test_the_rest_of_a_text_goes_on_without_loss(
     tokenizer: Tokenizer, before: str, rest: str
 ) -> None:
-    """Both parts decode to the whole; a cut after a single line feed even keeps the ids."""
+    """Both parts decode to the whole; cut after a lone line feed they even have its ids."""
     parts = tokenizer.encode(before) + tokenizer.encode_rest([rest])[0]
     assert tokenizer.decode(parts) == before + rest
     if rest[:1].strip():
@@ -74,7 +74,7 @@ def tokens(text: str) -> int:
 def test_chunks_join_to_the_line_and_respect_the_limit(
     length: Callable[[str], int], text: str, limit: int
 ) -> None:
-    """In characters and in tokens; only a single character may exceed the limit."""
+    """In characters and in tokens, of which a single character may have more."""
     chunks = split_long(text, limit, length)
     assert "".join(chunks) == text
     parts = [chunk.rstrip() for chunk in chunks]

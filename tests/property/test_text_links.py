@@ -39,7 +39,7 @@ def assert_laws(line: str, found: Translation) -> None:
 @given(text=texts)
 @settings(max_examples=100, deadline=None)
 def test_pieces_stand_in_their_text(tokenizer: Tokenizer, text: str) -> None:
-    """Each piece is the text at its place; together they are all visible text."""
+    """Each piece is the text at its place; together they are all that is seen."""
     ids = tokenizer.encode(text)
     spans = tokenizer.spans(text)
     assert len(spans) == len(ids)
@@ -65,7 +65,7 @@ parts = st.sampled_from(["a cat", "\U0001f600", "\u4e2d", "e\u0301x", " ", "<"])
 @given(text=st.lists(parts, max_size=9).map("".join))
 @settings(max_examples=100, deadline=None)
 def test_a_letter_is_that_of_its_last_byte(tokenizer: Tokenizer, text: str) -> None:
-    """The lengths equal those from decoding every prefix."""
+    """As by decoding every prefix."""
     ids = tokenizer.encode(text)
     assert tokenizer.lengths(ids) == by_prefixes(tokenizer, ids)
 
@@ -88,7 +88,7 @@ def test_bytes_are_decoded_in_linear_time(tokenizer: Tokenizer, char: str) -> No
 @given(ids=st.lists(st.integers(4, 390), max_size=30))
 @settings(max_examples=100, deadline=None)
 def test_every_character_is_some_tokens(tokenizer: Tokenizer, ids: list[int]) -> None:
-    """This holds also for ids that no text has, with bytes that do not form a letter."""
+    """Also of ids that no text has, with bytes that form no letter."""
     ids = [id_ for id_ in ids if id_ < tokenizer.vocab_size]
     lengths = tokenizer.lengths(ids)
     assert len(lengths) == len(ids)
@@ -133,7 +133,7 @@ ECHOES = {name: Echo(tokenizer) for name, tokenizer in TOKENIZERS.items()}
 def test_links_of_an_echo_are_the_same_text(
     name: str, line: str, limit: int, *, split: bool
 ) -> None:
-    """For any line, its sentences and chunks, each piece is linked to its origin."""
+    """Whatever the line is, its sentences and chunks: a piece comes from where it was."""
     options = Decoding(split_sentences=split, max_src_tokens=limit, retry=False)
     found = ECHOES[name].translate(line, options=options)
     assert_laws(line, found)
@@ -153,7 +153,7 @@ def translator() -> Translator:
 def test_laws_hold_for_what_a_model_writes(
     translator: Translator, line: str, *, split: bool
 ) -> None:
-    """The laws hold for all the n best, retried and cut."""
+    """Of all the n best, retried and cut."""
     options = replace(DECODING, split_sentences=split, max_src_tokens=24, n_best=2, beam_size=2)
     found = translator.translate(line, options=options)
     for each in (found, *found.alternatives):

@@ -66,7 +66,7 @@ def test_languages(client: Client, live: Live) -> None:
     ],
 )
 def test_what_is_lacking_is_refused(client: Client, options: dict[str, str], what: str) -> None:
-    """Unsupported options give DeepL's errors instead of being ignored."""
+    """By their error, not by silence."""
     with pytest.raises(deepl.DeepLException, match=what):
         client.translate_text("a", **({"target_lang": "ZH"} | options))
 

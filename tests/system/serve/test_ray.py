@@ -83,6 +83,6 @@ def test_a_client_that_leaves_is_noticed() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"models": "a", "nonsense": "1"}])
 def test_a_word_that_is_wrong_is_refused(given: dict[str, str]) -> None:
-    """Wrong or missing options are refused before anything starts."""
+    """Before anything starts."""
     with pytest.raises(InputError):
         build(given)

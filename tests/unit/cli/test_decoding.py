@@ -66,7 +66,7 @@ def test_each_flag_sets_its_own_option(task: Decoding) -> None:
     ],
 )
 def test_what_is_not_given_is_unset(words: list[str], given: dict[str, object]) -> None:
-    """Options not given are unset; a switch inverts the default, and 0 is a value."""
+    """A switch turns its option to what the default is not; 0 is a value."""
     assert run(*words).output == f"{(Wider(**given), False)!r}\n"  # type: ignore[arg-type]
 
 

@@ -124,9 +124,9 @@ def test_a_pace_is_a_rate_and_the_time_left(
 def test_the_number_of_answers_follows_from_what_was_read(
     before: int, window: int, more: int
 ) -> None:
-    """For inputs of one size, the total is exact from the second window on.
+    """Inputs of one size, read in windows: from the second window on it is exact.
 
-    For a resumed command it is exact from the start.
+    Where some were there before, from the start.
     """
     whole, read, seen = before + more, before, list[tuple[int, float | None]]()
 
@@ -226,7 +226,7 @@ def test_a_terminal_obeys_no_answer(
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=9) | st.just("\udcff"))
 def test_json_has_no_control_characters(text: str) -> None:
-    """JSON escapes control characters and lone surrogates, and decodes to the original."""
+    """Nor lone surrogates, which no UTF-8 has; it is read as it was."""
     shown = to_json({"text": text})
     assert {unicodedata.category(char) for char in shown} & {"Cc", "Cs"} == set()
     assert json.loads(shown) == {"text": text}

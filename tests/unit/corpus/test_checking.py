@@ -191,7 +191,7 @@ def test_languages_are_told_by_good_pairs() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=60), st.integers(-5, 5))
 def test_sets_of_a_split_share_no_sentence(pairs: list[Pair], seed: int) -> None:
-    """Each pair is in at most one set, the sizes are those requested, and the seed decides."""
+    """Each pair is in one set at most, the sizes are those asked for, and a seed decides."""
     try:
         chosen = split(lambda: pairs, (2, 3), seed)
     except InputError:
@@ -212,7 +212,7 @@ ROWS = st.lists(st.tuples(NUMBER, NUMBER, st.integers(0, 14)), min_size=40, max_
 @settings(max_examples=40, deadline=None)
 @given(ROWS, st.integers(-5, 5))
 def test_sets_of_a_split_share_no_document(rows: list[Row], seed: int) -> None:
-    """Sets share no sentence either; only sentences of dev or test exclude pairs, in any order."""
+    """Nor a sentence; pairs are left out for a sentence of dev or test only, in any order."""
 
     def sets_of(some: list[Row]) -> list[list[Row]]:
         pairs, names = [(f"s{a}", f"t{b}") for a, b, _ in some], (f"{c}.txt" for *_, c in some)

@@ -94,9 +94,9 @@ def test_every_recipe_and_preset_has_an_estimate(name: str) -> None:
 def test_a_bill_is_power_rent_and_electricity_times_time(
     seconds: float, watts: float, price: float, kwh: float
 ) -> None:
-    """Energy and cost are proportional to time; owners of a device pay for electricity alone.
+    """Energy and money grow with the time; electricity alone is paid by who owns the device.
 
-    The table's prices are in dollars; a price that the user gives is in the user's currency.
+    The table's price is in dollars, one that is given in the user's own currency.
     """
     rates = replace(RATES, watts=watts, price_per_hour=price)
     rented = bill_of(seconds, rates)
@@ -123,7 +123,7 @@ def test_what_is_not_known_is_not_made_up() -> None:
 @settings(max_examples=20)
 @given(steps=st.integers(1, 10**6), factor=st.integers(2, 8))
 def test_time_follows_arithmetic_and_rate(steps: int, factor: int) -> None:
-    """Without launch overhead, the time of a step is FLOPs divided by rate."""
+    """Without the time to start layers a step is FLOPs by rate, and twice the rate half of it."""
     work = _work("tiny", f"train.max_steps={steps}")
     rates = replace(RATES, layer_seconds=0.0)
     slow = estimate_training(work, rates)

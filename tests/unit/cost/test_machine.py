@@ -48,13 +48,13 @@ def write(system: Path, files: Mapping[str, str]) -> Path:
 def test_the_smallest_limit_on_the_way_up_counts(
     version: tuple[str, str, str], limits: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The smallest of the cgroup's and its ancestors' limits and installed memory, plus swap."""
+    """A group's own, that of any group around it, the root's; or what is installed; with swap."""
     prefix, root, name = version
     folders = ["", "/user.slice", "/user.slice/some", "/user.slice/some/scope 1"][: len(limits)]
     files = {f"{root}{folder}/{name}": text for folder, text in zip(folders, limits, strict=True)}
     files["proc/self/cgroup"] = f"{prefix}{folders[-1] or '/'}"
-    files[f"{root}/user.slice/beside/{name}"] = "0"  # a sibling of the process's group
-    files[f"sys/fs/{name}"] = "0"  # not a group
+    files[f"{root}/user.slice/beside/{name}"] = "0"  # the process is not in it
+    files[f"sys/fs/{name}"] = "0"  # nor is this a group
     system = write(tmp_path_factory.mktemp("system"), files)
     numbers = [int(text) for text in limits if text != "max"]
     assert memory_limit(CPU, system) == min([INSTALLED, *numbers]) + SWAP

@@ -55,7 +55,7 @@ def measured(law: ScalingLaw, *, noise: float = 0.0, seed: int = 0) -> list[Poin
 def test_a_law_without_noise_is_found_again(
     floor: float, alpha: float, beta: float, of_size: float, of_tokens: float
 ) -> None:
-    """The fit recovers the law from losses without noise."""
+    """From losses that are a law's, the fit finds that law, wherever the starts lie."""
     law = ScalingLaw(
         floor=floor,
         size_factor=of_size * 1e5**alpha,

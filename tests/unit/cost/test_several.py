@@ -44,10 +44,10 @@ BYTES = 4 * sum(count_parameters(work_with().config).values())
     accumulate=st.sampled_from([1, 3]),
 )
 def test_a_ring(devices: int, link: float, shard: str, accumulate: int) -> None:
-    """A ring sends all but a device's own part: of the sum and of the result, once in each step.
+    """All but the own part is sent: of the sum and of the result, once in a step of whole models.
 
     Shards gather the weights twice for each batch, sum its gradients, and hold a part of the model.
-    A single device sends nothing.
+    One device sends none.
     """
     work = work_with(f"train.shard={shard}", f"train.accumulate={accumulate}")
     found = several(work, devices, link, rates())

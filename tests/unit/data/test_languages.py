@@ -37,7 +37,7 @@ def dataset(number: int, pairs: int, weight: float = 1.0) -> PairDataset:
 
 @given(CORPORA, st.floats(1, 20))
 def test_shares_follow_the_temperature(corpora: list[Corpus], temperature: float) -> None:
-    """A direction of n pairs has a share of weight * n^(1/T); the epoch length is unchanged."""
+    """A direction of n pairs has a share of weight * n^(1/T); an epoch is as long as before."""
     found = tempered([dataset(n, *each) for n, each in enumerate(corpora)], temperature, 9)
     passes = np.array([each.weight * len(each) for each in found])
     wanted = np.array([weight * pairs ** (1 / temperature) for pairs, weight in corpora])
@@ -64,7 +64,7 @@ def test_corpora_of_one_direction_count_together() -> None:
 def test_an_epoch_has_the_shares_and_the_tags(
     corpora: list[Corpus], temperature: float, seed: int
 ) -> None:
-    """Each pair occurs as often as its weight says, with the tag of its direction in front."""
+    """Each pair comes as often as its weight says, with the tag of its own direction in front."""
     datasets = tempered([dataset(n, *each) for n, each in enumerate(corpora)], temperature, 9)
     source = PairBatches(datasets, BatchConfig(max_tokens=60, max_length=9))
     drawn = source.draw(np.random.default_rng(seed))

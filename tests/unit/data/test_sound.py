@@ -64,7 +64,7 @@ def test_another_rate_is_converted(tmp_path: Path) -> None:
     st.floats(200, 3_000),
 )
 def test_tones_below_both_limits_are_kept(old: int, new: int, hertz: float) -> None:
-    """Resampling equals sampling at the new rate, away from the edges."""
+    """What the new rate samples is what resampling gives, away from the abrupt ends."""
     got = resample(tone(hertz, old), old, new)
     inside = slice(len(got) // 4, len(got) // 2)
     assert float((got[inside] - tone(hertz, new)[inside]).abs().max()) < 2e-3
@@ -78,7 +78,7 @@ def test_tones_above_the_new_limit_are_removed() -> None:
 
 @given(st.integers(1, 500), st.integers(1, 48_000), st.integers(1, 48_000))
 def test_the_length_is_that_of_the_time(length: int, old: int, new: int) -> None:
-    """The number of samples is rounded up, whatever common factor the rates have."""
+    """As many samples as fit, rounded up, whatever the two rates have in common."""
     assert len(resample(torch.ones(length), old, new)) == -(-length * new // old)
 
 

@@ -33,7 +33,7 @@ def test_they_are_the_same_everywhere() -> None:
 
 @given(st.text(max_size=12), st.integers(2, 50))
 def test_each_is_a_row_of_the_table(word: str, rows: int) -> None:
-    """Any text has all features; row 0 stands for no word."""
+    """Any text has all of them; row 0 stands for no word."""
     found = word_features(word, rows)
     assert len(found) == COUNT
     assert all(0 < number < rows for number in found)

@@ -120,7 +120,7 @@ BEAMS = st.builds(
 def test_neighbours_change_nothing(
     seed: int, lines: list[tuple[list[int], tuple[Term, ...]]], beam: Beam, joining: int
 ) -> None:
-    """The result is the same bits alone and next to others, with or without terms."""
+    """A source with terms, or without, is found the same alone and beside others, to the bit."""
     edges = edges_of(joining=joining)
     together = found(seed, [ids for ids, _ in lines], [terms for _, terms in lines], beam, edges)
     alone = [found(seed, [ids], [terms], beam, edges)[0] for ids, terms in lines]
@@ -131,7 +131,7 @@ def test_neighbours_change_nothing(
 def test_without_terms_it_is_a_beam(
     seed: int, lines: list[tuple[list[int], tuple[Term, ...]]], beam: Beam
 ) -> None:
-    """This holds even next to sources that have terms."""
+    """Also beside sources that have some."""
     rows = [ids for ids, _ in lines]
     terms = [(), *(terms for _, terms in lines[1:])]
     (plain,) = search(TableModel(random_table(seed, V)), sources(rows[0]), beam, limits=limits(8))
@@ -174,7 +174,7 @@ def test_whether_attention_has_come_goes_with_a_hypothesis(seeing: int) -> None:
 
 @given(SEEDS, st.integers(6, V))
 def test_what_a_frontier_has_met_is_what_its_hypotheses_have(seed: int, joining: int) -> None:
-    """Separate one-token terms are counted as whole words, and at most once each."""
+    """Terms of one token each, apart from each other: as whole words, and never more than once."""
     edges = edges_of(joining=joining)
     terms = tuple(Term(n, n + 1, ((3 + n,),)) for n in range(3))
     frontier = begun(terms, 4, edges)

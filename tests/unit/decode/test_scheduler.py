@@ -29,9 +29,8 @@ BROKEN = 7
 
 @given(LENGTHS, st.integers(1, 300))
 def test_batches_are_full_within_the_budget(lengths: list[int], budget: int) -> None:
-    """Each input is in one batch, longest first, and never had room in the batch before.
-
-    Padded tokens fit the budget, except for a single input that is too long.
+    """Each input is in one of them, the longest first, and the next never had room in the one
+    before; padded tokens fit, except for an input that is too long alone.
     """
     batches = schedule(lengths, budget)
     order = [index for batch in batches for index in batch]
@@ -104,7 +103,7 @@ def scheduler_of(
 def test_a_request_alone_runs_in_the_batches_of_schedule(
     inputs: Sources, budget: int, beam_size: int
 ) -> None:
-    """Each source is searched as if alone, wherever in a batch others end before it."""
+    """And each source is searched as if alone, wherever in a batch others end before it."""
     batches: list[Sources] = []
     request = scheduler_of(batches).submit([course(src, budget, beam_size) for src in inputs])
     assert [*request.in_order()] == [searched([src], beam_size=beam_size)[0] for src in inputs]
@@ -115,7 +114,7 @@ def test_a_request_alone_runs_in_the_batches_of_schedule(
 @given(SOURCES)
 @settings(max_examples=20)
 def test_a_course_goes_on_with_what_was_found(inputs: Sources) -> None:
-    """Its next items are computed too, with the items of others; no items need no batch."""
+    """What it asks for next is computed too, with the items of others; nothing needs no batch."""
     batches: list[Sources] = []
     request = scheduler_of(batches).submit([again(src) for src in inputs])
     answers = dict(request)
@@ -192,7 +191,7 @@ def test_all_withdrawn_ends_a_search_at_its_next_step() -> None:
 @given(SOURCES, st.integers(0, 11))
 @settings(max_examples=30)
 def test_what_fails_harms_no_other_request(inputs: Sources, place: int) -> None:
-    """Finished answers come before the failure; requests with no item in the batch see no error."""
+    """Answers that are there come before the failure; who has no item in the batch sees none."""
     broken = [*inputs[:place], [BROKEN, 3, 4], *inputs[place:]]
     scheduler = scheduler_of()
     failing = scheduler.submit([course(src) for src in broken])

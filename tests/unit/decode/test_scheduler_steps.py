@@ -166,7 +166,7 @@ def test_a_lone_item_has_all_threads_until_another_waits() -> None:
 def test_what_is_computed_between_steps_changes_no_answer(
     requests: list[Sources], seed: int, lanes: int
 ) -> None:
-    """Whatever is computed between the steps, each request finds what it finds alone."""
+    """Wherever anything is computed between any steps, all find what they find alone."""
     draw = Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scheduler, "PATIENCE", 0)

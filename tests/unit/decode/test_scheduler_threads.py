@@ -36,7 +36,7 @@ from dragoman.decode import Course, Items, Scheduler
 def test_threads_that_submit_and_withdraw_at_random_change_no_answer(
     requests: list[Sources], seed: int, lanes: int
 ) -> None:
-    """Each thread takes some answers of each of its requests, and withdraws the rest."""
+    """Each thread takes some answers of each of its requests, and gives up the rest."""
     scheduler, wrong = scheduler_of(lanes=lanes), list[object]()
 
     def caller(number: int) -> None:
@@ -60,14 +60,14 @@ def test_threads_that_submit_and_withdraw_at_random_change_no_answer(
         thread.join(60)
     assert not wrong
     assert not any(thread.is_alive() for thread in threads)
-    request = scheduler.submit([course([3, 4])])  # nothing is left of what was withdrawn
+    request = scheduler.submit([course([3, 4])])  # and nothing is left of what was given up
     assert [*request] == [(0, searched([[3, 4]])[0])]
 
 
 @given(SOURCES, st.integers(1, 60), st.integers(2, 4))
 @settings(max_examples=30, deadline=None)
 def test_batches_side_by_side_change_no_answer(inputs: Sources, budget: int, lanes: int) -> None:
-    """The lanes share one caller's texts, and together do not exceed the budget."""
+    """One caller's texts are shared by the lanes, and together cost no more than the budget."""
     batches: list[Sources] = []
     request = scheduler_of(batches, lanes).submit([course(src, budget) for src in inputs])
     assert [*request.in_order()] == [searched([src])[0] for src in inputs]

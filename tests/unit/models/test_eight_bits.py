@@ -93,7 +93,7 @@ def test_every_matrix_is_rounded_and_nothing_else(tmp_path: Path, name: str) -> 
 @given(SEEDS)
 @settings(max_examples=60, deadline=None)
 def test_rows_of_any_size(seed: int) -> None:
-    """This includes zeros, numbers so small that a scale loses its digits, and huge ones."""
+    """Also of zeros, of numbers so small that a scale has lost its digits, and of huge ones."""
     weight_OI = matrix(seed, rows=12, smallest=-44)
     once = rounded({SOURCE: weight_OI}, TINY)
     found_OI = once[SOURCE] * once[f"{SOURCE}.scale"][:, None]
@@ -111,7 +111,7 @@ def test_rows_of_any_size(seed: int) -> None:
 @settings(max_examples=60, deadline=None)
 @torch.inference_mode()
 def test_a_product_has_the_integers_of_the_original(seed: int, scale: float) -> None:
-    """Rounding twice gives the same integers and scales, with another matrix joined, too."""
+    """Rounding what was rounded finds the same integers and scales, also beside another matrix."""
     first, second = Linear(8, 12), Linear(8, 5)
     weight_OI = matrix(seed, rows=17, smallest=-20)
     once = rounded({SOURCE: weight_OI}, TINY)

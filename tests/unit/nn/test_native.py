@@ -51,7 +51,7 @@ def product_of(linear: Linear, x_MI: torch.Tensor, first_scale: float = 1.0) -> 
 @needs_compiler
 @pytest.mark.parametrize("relu", [False, True])
 @given(SEEDS, ROWS, COLUMNS, st.integers(1, 300))
-@example(1048577, 49, 108, 2)  # multiplying 127 by a reciprocal does not give the quotient here
+@example(1048577, 49, 108, 2)  # 127 times a reciprocal is not the quotient here
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_products_of_integers_have_the_bits_of_numpy(
@@ -61,7 +61,7 @@ def test_products_of_integers_have_the_bits_of_numpy(
     columns: int,
     outputs: int,
 ) -> None:
-    """This holds with ReLU, with a residual, and for a subset of outputs."""
+    """With ReLU, with a residual, and of some outputs alone."""
     torch.manual_seed(seed % 2**31)
     linear, x_MI = Linear(columns, outputs), numbers(seed, rows, columns)
     residual_MO = torch.randn(rows, outputs)
@@ -156,7 +156,7 @@ def test_what_is_compiled_reads_no_other_layout() -> None:
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_rounding_to_integers_is_that_of_numpy(seed: int, rows: int, columns: int) -> None:
-    """The error is at most half a step, and the largest number of a row becomes 127 or -127."""
+    """Half a step is the greatest error, and the greatest number of a row is 127 or -127."""
     x_MI = numbers(seed, rows, columns)
     q_MI, scale_M1 = quantized(x_MI)
     exact = x_MI.double().numpy()
@@ -177,7 +177,7 @@ def test_log_probabilities(seed: int, rows: int, vocab: int) -> None:
     logits_NV[:, 1:3] = -torch.inf
     expected_NV = logits_NV.double().log_softmax(dim=1)
     log_probs_NV = LogSoftmax()(logits_NV.clone())
-    walked = 2.0**-23 * vocab**0.5  # for a sum of so many float32 numbers, one after another
+    walked = 2.0**-23 * vocab**0.5  # by a sum of so many float32 numbers, one after another
     torch.testing.assert_close(log_probs_NV.double(), expected_NV, rtol=1e-6, atol=1e-6 + walked)
 
 
@@ -186,7 +186,7 @@ def test_log_probabilities(seed: int, rows: int, vocab: int) -> None:
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_a_gate_is_that_of_swiglu(seed: int, rows: int, columns: int) -> None:
-    """It matches `silu(gate) * value` of torch in float64, row by row; NaN stays NaN."""
+    """`silu(gate) * value` of torch in float64, each row by itself; NaN stays NaN."""
     x_MX = numbers(seed, rows, 2 * columns).clamp(-1e3, 1e3)
     x_MX[-1, -1], x_MX[-1, 0] = 1.0, torch.nan
 

@@ -33,7 +33,7 @@ def dropped(x: Tensor, p: float, seed: int) -> list[Tensor]:
 def test_dropout_has_the_bits_of_torch(
     dtype: torch.dtype, seed: int, rows: int, columns: int, p: float
 ) -> None:
-    """Forward and backward, for a transposed tensor and for several parts too."""
+    """Forward and backward, also of a transposed tensor and in more parts than one."""
     torch.manual_seed(seed)
     x = (torch.randn(rows, columns) * torch.randn(rows, 1).exp()).to(dtype)
     for each in (x, x.T, x.new_empty(0, 3)):
@@ -59,7 +59,7 @@ def test_dropout_of_many_numbers_by_several_threads() -> None:
 def test_cross_entropy_is_that_of_torch(
     dtype: torch.dtype, seed: int, rows: int, columns: int, smoothing: float
 ) -> None:
-    """Loss and gradient match torch in float64; without a gradient the loss has the same bits."""
+    """Loss and gradient agree with torch in float64; without a gradient the loss has its bits."""
     torch.manual_seed(seed)
     logits = (torch.randn(rows, columns) * torch.randn(rows, 1).mul(2).exp()).to(dtype)
     targets = torch.randint(columns, (rows,))

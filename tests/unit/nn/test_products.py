@@ -100,13 +100,13 @@ def test_a_view_shares_the_weights_and_nothing_else() -> None:
 @given(st.sampled_from(["none", "ieee"]), st.permutations([0, 0, 1, 1, 2, 2]))
 @settings(max_examples=20)
 def test_the_setting_is_on_while_any_thread_is_inside(before: str, turns: Sequence[int]) -> None:
-    """It is on for all threads in any order of entering and leaving; then it is restored."""
+    """Whoever comes and goes in whatever order: on for all of them, then as it was before."""
     matmul, inside = mkldnn.matmul, dict[int, ExitStack]()  # type: ignore[attr-defined]
     with ExitStack() as stack:
         stack.callback(setattr, matmul, "fp32_precision", setting())
         matmul.fp32_precision = before
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(3)]
-        for turn in turns:  # a thread's first turn is to enter
+        for turn in turns:  # the first of a thread's two is to enter
             if turn in inside:
                 threads[turn].submit(inside.pop(turn).close).result()
             else:

@@ -12,7 +12,7 @@ from dragoman.nn.sound import hertz_to_mel, mel_to_hertz
 
 @given(st.integers(2, 40), st.sampled_from([8_000, 16_000, 44_100]))
 def test_a_tone_is_loudest_in_the_band_of_its_pitch(num_mels: int, rate: int) -> None:
-    """A tone at the centre of a band has its greatest value there in every frame."""
+    """The centre of a band, played, gives the greatest value there in every frame."""
     top = float(hertz_to_mel(torch.tensor(rate / 2)))
     centres = mel_to_hertz(torch.linspace(0, top, num_mels + 2))[1:-1]
     band = num_mels // 2
@@ -24,7 +24,7 @@ def test_a_tone_is_loudest_in_the_band_of_its_pitch(num_mels: int, rate: int) ->
 
 @given(st.integers(1, 12))
 def test_there_is_a_vector_for_every_two_frames(length: int) -> None:
-    """The number of frames is halved, rounded up; each vector sees five: two before, two after."""
+    """Half as many, rounded up, and each sees five frames: two before its own and two behind."""
     sounds = SoundEmbedding(3, 4)
     mels = torch.randn(1, 3, length, requires_grad=True)
     vectors = sounds(mels)

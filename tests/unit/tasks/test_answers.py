@@ -140,7 +140,7 @@ def test_as_many_results_as_texts_in_order(name: str) -> None:
 def test_a_stream_that_breaks_off_loses_no_window(
     name: str, lines: list[str], window: int, before: int
 ) -> None:
-    """Each line before the failing window is answered once, in order."""
+    """Each line is answered once, in order, until the window in which the input fails."""
     kind, found = KINDS[name], list[Any]()
 
     def failing() -> Iterator[str]:

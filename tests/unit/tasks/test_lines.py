@@ -33,7 +33,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 @given(st.lists(TEXTS, max_size=4), st.integers(1, 12))
 def test_chunks_hold_the_whole_line(lines: list[str], limit: int) -> None:
-    """No visible character is lost, whatever the limit; blank lines have no chunks."""
+    """Nothing that shows is lost, whatever the limit; blank lines have no chunk."""
     for line, chunks in zip(lines, to_chunks(lines, TOKENIZER, limit), strict=True):
         assert chunks is not None
         text = "".join(TOKENIZER.decode(ids) for _, ids in chunks)
@@ -103,7 +103,7 @@ def test_a_library_that_panics_is_an_error_with_the_number_of_the_text() -> None
 
 @given(TEXTS)
 def test_a_translation_is_one_line(text: str) -> None:
-    """No definition of line breaks finds two lines."""
+    """No reader, however it counts lines, sees two."""
     assert len(one_line(text).splitlines()) <= 1
     assert "\n" not in one_line(text)
 

@@ -82,7 +82,7 @@ def test_a_damaged_recipe_is_refused(here: Path, name: str, text: str, told: str
 
 @pytest.mark.parametrize("given", [["data.src=a", "data.tgt=b"], ["start.model=m"]])
 def test_other_texts_are_no_run_that_goes_on(here: Path, given: list[str]) -> None:
-    """The new recipe is used, so that the differences are reported."""
+    """Their recipe is chosen, so that what differs is told."""
     with RunFolder(here / "run").open(load_recipe("sst2", ["out=run"])):
         pass
     with pytest.raises(InputError, match=r"no file a |there are no texts"):
@@ -165,7 +165,7 @@ def test_wrong_recipes(here: Path, text: str, message: str) -> None:
     ],
 )
 def test_a_key_of_another_program_or_section(here: Path, given: str, meant: str) -> None:
-    """The error suggests the equivalent key, even if another one is spelled more similarly."""
+    """It leads to the key here, also where one that is less alike is nearer."""
     write(here / "my.toml", "")
     with pytest.raises(InputError, match=rf"unknown key {given}; did you mean {meant}\?$"):
         load_pairs("my.toml", (f"{given}=5",))

@@ -104,7 +104,7 @@ def compare(tmp_path: Path) -> Compare:
 def test_a_change_is_found_where_it_was_made(
     tmp_path_factory: pytest.TempPathFactory, logged: list[int], name: str, drawn: st.DataObject
 ) -> None:
-    """Any figure at any step of any log is found, even if only its last digit differs."""
+    """Of any log, any figure and any step, though only its last digit changes."""
     folder = tmp_path_factory.mktemp("runs")
     at = drawn.draw(st.sampled_from(logged))
     one, wanted = log(logged, logged), (0.0, 0.0)

@@ -48,9 +48,9 @@ class Numbers:
 def test_the_ranks_share_the_batches_of_one_process(
     size: int, count: int, steps: int, sizes: list[int]
 ) -> None:
-    """In each step the ranks together learn from one process's batches, each exactly once.
+    """In each step they learn from those of one process with as many, none twice, none left out.
 
-    Each rank makes only its own batches, and all end at the same position of the data.
+    Each makes no more than its own, and all stand at the same place of the data afterwards.
     """
     alone = Stream(Numbers(sizes), seed=1)
     sources = [Numbers(sizes) for _ in range(size)]

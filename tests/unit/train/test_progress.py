@@ -57,8 +57,8 @@ def test_how_much_is_done(progress: Progress, config: TrainConfig, done: float) 
 
 @given(step=st.integers(0, 500), minutes=st.floats(0, 5))
 def test_a_clock_shortens_the_warm_up(step: int, minutes: float) -> None:
-    """A decaying rate warms up by steps or time, whichever is ahead; other schedules, and runs
-    without a time limit, by steps alone.
+    """A rate that falls to 0 rises with the steps or the clock, whichever is ahead; others with
+    the steps alone, and so do all without a clock.
     """
     config = TrainConfig(max_minutes=5, max_steps=1000, warmup_steps=200)
     progress = Progress(step=step, seconds=60 * minutes)

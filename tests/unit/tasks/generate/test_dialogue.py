@@ -53,7 +53,7 @@ def decoded(ids: Sequence[int]) -> list[tuple[int, str]]:
 
 @given(TURNS)
 def test_what_is_encoded_can_be_read_back(turns: list[str]) -> None:
-    """Roles alternate: training starts with the user, prompts end with one; no text is a role."""
+    """Roles in turn, the user first to learn from, last in a prompt; no text makes a role."""
     roles = [USER, ASSISTANT] * 5
     [learned] = CODEC.encode_batch(["\n".join(turns)])
     assert decoded(learned) == list(zip(roles, turns, strict=False))
@@ -63,14 +63,14 @@ def test_what_is_encoded_can_be_read_back(turns: list[str]) -> None:
     assert decoded(prompt) == expected
     assert prompt[0] == TOKENIZER.bos_id
     assert prompt.count(TOKENIZER.eos_id) == len(turns)
-    if shift == 0:  # training includes sequences that look like prompts
+    if shift == 0:  # training has seen what a prompt looks like
         [whole] = CODEC.encode_batch(["\n".join([*turns, "the"])])
         assert [TOKENIZER.bos_id, *whole][: len(prompt)] == prompt
 
 
 @given(TURNS, st.integers(3, 60))
 def test_a_long_history_loses_its_oldest_turns(turns: list[str], room: int) -> None:
-    """As few turns as possible are dropped; the rest fits and starts with the user, or is all."""
+    """Whole ones, as few as possible; what is left fits and begins with the user, or is all."""
     text = "\n".join(turns)
     [whole] = CODEC.encode([text])
     last = CODEC.encode([turns[-1]])[0]
@@ -83,7 +83,7 @@ def test_a_long_history_loses_its_oldest_turns(turns: list[str], room: int) -> N
     expected = decoded(whole)
     assert decoded(kept) == expected[len(expected) - len(decoded(kept)) :]
     assert kept == whole or decoded(kept)[0][0] == USER
-    more = len(decoded(kept)) + 1  # turns, including two more but no answer yet
+    more = len(decoded(kept)) + 1  # turns, that of two more and no answer yet
     if kept != whole and more <= len(turns):
         assert len(CODEC.encode(["\n".join(turns[-more:])])[0]) > room
 
@@ -122,7 +122,7 @@ GENERATOR = make_chat_generator()
 @settings(deadline=None, max_examples=8)
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), max_size=4))
 def test_a_conversation_is_what_the_model_answers_to_the_whole_of_it(texts: list[str]) -> None:
-    """The streamed pieces form the whole text; the turns are kept until a reset."""
+    """Streamed text is the whole text; the turns are kept until they are reset."""
     chat, turns = GENERATOR.chat(Decoding(seed=1)), list[str]()
     for text in texts:
         turns.append(text)

@@ -48,7 +48,7 @@ def restored(ids: list[int]) -> list[int]:
 def test_put_back_in_order_it_is_the_text(
     texts: list[list[int]], length: int, share: float, seed: int
 ) -> None:
-    """Only the marks are added, nothing is lost, and no part is longer than a row."""
+    """Nothing is lost, nothing added but the marks, and no part is longer than a row."""
     texts = [[BOS, *text, EOS] for text in texts]
     rng = np.random.default_rng(seed)
     parts = rows_of(MIDDLE.rearranged(Ragged.of(texts), length, share, rng))

@@ -35,7 +35,7 @@ def whole(ids: Sequence[int], *, begins_text: bool) -> str:
 
 @given(IDS, STOPS, st.sampled_from(["begins", ""]))
 def test_a_stream_adds_up_to_the_text(ids: list[int], stops: list[str], begins: str) -> None:
-    """The pieces form the text up to the first stop string, whatever the tokens are."""
+    """Piece by piece it is the text up to the first stop string, whatever the tokens are."""
     text = whole(ids, begins_text=bool(begins))
     cut = cut_at(text, stops)
     found = "".join(pushed(ids, stops, begins_text=bool(begins)))
@@ -44,7 +44,7 @@ def test_a_stream_adds_up_to_the_text(ids: list[int], stops: list[str], begins: 
 
 @given(st.lists(st.sampled_from(["the", " cat", "我", "😀", "é", "👩‍👧", "\n"])))
 def test_no_character_comes_in_halves(words: list[str]) -> None:
-    """For real text, each prefix of the emitted pieces is a prefix of the text."""
+    """Every prefix of what a stream hands out for real text is a prefix of that text."""
     text = "".join(words)
     ids = TOKENIZER.encode_rest([text])[0]
     so_far = ""
@@ -101,7 +101,7 @@ def test_the_first_stop_string_cuts() -> None:
 
 @given(st.text(max_size=12), st.text(max_size=12), st.sampled_from([None, "\n", "", "我"]))
 def test_a_prompt_and_its_text_are_one_text(prompt: str, text: str, opening: str | None) -> None:
-    """The ids of a text after a prompt decode to the text, even if the prompt is empty."""
+    """What a text encodes to behind a prompt decodes to it, whether or not the prompt is empty."""
     codec = PromptCodec(TOKENIZER, opening)
     if opening is None or prompt or opening:
         [ids] = codec.encode([prompt])

@@ -37,7 +37,7 @@ def test_words_that_are_spaced(text: str, words: list[str]) -> None:
 
 @given(st.text(), KINDS)
 def test_places_are_where_the_words_are(text: str, kind: Words) -> None:
-    """Words are slices of the text in order, and everything between them is white space."""
+    """Each is a stretch of the text, in order, and what no word has is white space."""
     end = 0
     for place in split_words(text, kind):
         assert text[place.start : place.end] == place.text
@@ -48,7 +48,7 @@ def test_places_are_where_the_words_are(text: str, kind: Words) -> None:
 
 @given(st.lists(st.text(st.characters(categories=["L", "P"]), min_size=1)), KINDS)
 def test_joined_words_are_where_they_are(words: list[str], kind: Words) -> None:
-    """Each word is at its position in the joined text."""
+    """In the text that joining gives, each word stands at its place."""
     text, places = join_words(words, GAPS[kind])
     assert [text[start:end] for start, end in places] == words
     assert len(text) == sum(map(len, words)) + max(0, len(words) - 1) * (kind == "spaced")

@@ -37,7 +37,7 @@ def lines_with_kept(draw: st.DrawFn) -> tuple[str, list[Span]]:
 
 @given(lines_with_kept())
 def test_what_placeholders_stand_for_comes_back(drawn: tuple[str, list[Span]]) -> None:
-    """A line as its own translation is restored with its links; copies are reported."""
+    """A line that is its own translation is itself, links and all; what was copied is told."""
     line, kept = drawn
     placed = Placed.of(line, kept)
     found = placed.restored(replace(identity(placed.text), tokens=tuple(placed.text)))

@@ -128,7 +128,7 @@ def test_what_differs_has_its_flag(source: str, translation: str, flag: str) -> 
 
 @given(st.text(max_size=60))
 def test_a_text_keeps_what_it_has(text: str) -> None:
-    """No text differs from itself, whatever it contains."""
+    """Whatever stands in it, it does not differ from itself, nor beside another."""
     assert differences(text, text) == set()
     assert differences(text, "") <= {*PRESERVED}
 
@@ -159,7 +159,7 @@ def test_what_is_missing_has_its_place(source: str, translation: str, texts: lis
 @given(st.text("a1٣ {}%s<b>/.@", max_size=40), st.text("a1٣ {}%s<b>/.@", max_size=40))
 @example("{a}/b %s", "")
 def test_something_is_missing_only_where_texts_differ(source: str, translation: str) -> None:
-    """Places are within the text and do not overlap."""
+    """Places are within the text, and apart from those of other kinds."""
     places = missing(source, translation)
     assert bool(places) <= bool(differences(source, translation))
     assert all(0 <= a < b <= len(source) for a, b in [*places, *protected(source)])

@@ -111,7 +111,7 @@ def test_places_are_moved_with_the_text() -> None:
 
 @given(st.data())
 def test_every_term_is_there_and_the_rest_as_it_was(data: st.DataObject) -> None:
-    """For any alignment, words are only replaced or added, and places stay in order."""
+    """Whatever the alignment says: words are only replaced or added, and places are in order."""
     letters = st.text("abc", min_size=1, max_size=3)
     line = data.draw(st.lists(letters, min_size=1, max_size=6))
     text = data.draw(st.lists(st.text("xyz,", min_size=1, max_size=3), min_size=1, max_size=6))

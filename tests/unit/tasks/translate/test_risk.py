@@ -29,9 +29,9 @@ def slow_utilities(texts: list[str]) -> list[float]:
 @example(["", ""])
 @example(random_lines(6))
 def test_the_order_is_that_of_the_mean_utility(texts: list[str]) -> None:
-    """It equals sacreBLEU's chrF of all pairs, including empty and short texts.
+    """By sacreBLEU's chrF of every text against every text, empty and short ones too.
 
-    Each distinct text comes once, in descending order; copies count.
+    Each different text once, in falling order; copies count.
     """
     expected = np.array([[sentence_chrf(h, [r]).score for r in texts] for h in texts])
     np.testing.assert_allclose(chrf_pairs(texts), expected, rtol=1e-12, atol=1e-12)

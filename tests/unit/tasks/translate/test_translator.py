@@ -132,7 +132,7 @@ SPLITTING = make_translator(replace(DECODING, split_sentences=True))
 @given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4), st.sampled_from(["", " "]))
 @settings(max_examples=20, deadline=None)
 def test_sentences_are_translated_one_by_one(sentences: list[str], space: str) -> None:
-    """Each is translated as if alone, and its reported position is right."""
+    """Each as if it stood alone, as many out as in, each where it is said to stand."""
     line = f" {space}".join(f"{one[:1].upper()}{one[1:]}" for one in sentences)
     whole = SPLITTING.translate(line)
     alone = [SPLITTING.translate(line[a:b]) for a, b, _, _ in whole.sentences]
