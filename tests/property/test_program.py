@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.models.small import SMALL, VARIANTS, make_model, random_ids, random_sentences
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ def with_and_without(model: EncoderDecoder) -> tuple[FrozenEncoderDecoder, Froze
 
 @pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
 @given(st.sampled_from(list(VARIANTS)), SEEDS, LENGTHS, st.integers(1, 4))
+@example("learned", 0, [1], 1)  # whose embeddings are normed
 @settings(max_examples=60, deadline=None)
 @torch.inference_mode()
 def test_a_program_has_the_bits_of_its_operations(

@@ -155,7 +155,7 @@ class FrozenEmbedding:
     """A frozen `Embedding`, made from a copy."""
 
     def __init__(self, embedding: Embedding) -> None:
-        self.embed, self.num_positions = embedding.embed, embedding.num_positions
+        self._embedding, self.num_positions = embedding, embedding.num_positions
         self._weight_VD, self._positions = embedding.weight.contiguous(), embedding.positions
         self._norm = FrozenNorm(embedding.norm)
         self._added_PD = self._weight_VD.new_empty(0, self._weight_VD.shape[1])
@@ -165,6 +165,15 @@ class FrozenEmbedding:
         plain = type(embedding) is Embedding and embedding.types is None
         self.recorded = plain and self._norm.recorded
         """Whether `record` can be called."""
+
+    def embed(self, ids_BL: Tensor, positions: range) -> Tensor:
+        """Map ids `(B, L)` to vectors `(B, L, D)`, with the bits of a program."""
+        if not self.recorded:
+            return self._embedding.embed(ids_BL, positions)
+        x_BLD: Tensor = self._embedding(ids_BL)
+        if (added_LD := self.added_at(positions)) is not None:
+            x_BLD = x_BLD + added_LD
+        return self._norm(x_BLD.flatten(0, 1)).view(x_BLD.shape)
 
     def record(self, program: Program) -> Tensor:
         """Append the map from ids to vectors to a program."""
