@@ -3,6 +3,8 @@
 import os
 import sys
 
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended."""
 SETTINGS = {
     "GOMP_SPINCOUNT": "1000",  # a waiting thread soon sleeps, and leaves its core to others
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",  # compiled kernels that oneDNN keeps; else 1,024

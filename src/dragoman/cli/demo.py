@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.main import INTERRUPTED
 from dragoman.errors import InputError
+from dragoman.process import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,9 +10,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
-from dragoman.process import prepare_process
+from dragoman.process import INTERRUPTED, prepare_process
 
-INTERRUPTED = 130
 Handler = Callable[[int, FrameType | None], object] | signal.Handlers | int | None
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.data import with_corpus
-from dragoman.cli.main import INTERRUPTED
 from dragoman.cli.options import names_and_settings
 from dragoman.cli.pipes import talk, telling_interrupt
 from dragoman.corpus.config import PairFiles
 from dragoman.data.corpus import KEYS
 from dragoman.errors import InputError
+from dragoman.process import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
