@@ -12,7 +12,7 @@ from dragoman.cli.output import PlainLines, option, print_found
 from dragoman.cli.pipes import check_output, say, telling_interrupt
 from dragoman.cli.progress import progress_of
 from dragoman.decoding import TRANSLATING, Decoding
-from dragoman.errors import InputError
+from dragoman.errors import InputError, did_you_mean
 from dragoman.files.documents import reject_document
 from dragoman.files.resuming import check_new
 from dragoman.files.writing import replacing
@@ -63,8 +63,8 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.folder.opening import open_folder
     from dragoman.tasks.task import evaluation_of
 
-    if test.ref and test.src is None and not model.exists():
-        raise InputError(f"There is neither a file of translations nor a model folder {model}.")
+    for path in filter(None, (model, test.against)) if test.ref else ():
+        _check_there(path)
     if holds_lines(model) and (test.against is None or holds_lines(test.against)):
         _check_no_model(model, decoding, loading)
     system = model if holds_lines(model) else open_folder(model)
@@ -93,6 +93,14 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
         print_found(report.figures, report.lines, as_json=as_json)
         for remark in (*(() if as_json else report.remarks), *report.warnings):
             say(remark)
+
+
+def _check_there(path: Path) -> None:
+    """Raise InputError unless there is a file of translations or a model folder."""
+    if not path.exists():
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        hint = did_you_mean(path.name, [each.name for each in beside]) or "."
+        raise InputError(f"There is no model folder or file of translations {path}{hint}")
 
 
 def _check_no_model(file: Path, decoding: Decoding, loading: Loading) -> None:

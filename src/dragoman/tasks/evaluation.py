@@ -13,7 +13,7 @@ from dragoman.languages import LanguagePair
 Found = TypeVar("Found")
 Item = str | Sequence[Sequence[str]]
 """A sentence, or the rows of a table, its head first."""
-FILES = ("src", "ref", "against", "comet", "text", "data")
+FILES = ("src", "ref", "against", "ensemble", "comet", "text", "data")
 
 
 def holds_lines(path: Path) -> bool:
@@ -34,6 +34,8 @@ class EvaluationData(LanguagePair):
     """Reference translations, line by line; may be repeated."""
     against: Path | None = None
     """Compare with this model, or with its translations in a file."""
+    ensemble: tuple[Path, ...] = field(default=(), metadata={"metavar": "MODEL"})
+    """Another model to decode with, averaging the probabilities; repeatable."""
     comet: Path | None = None
     """Folder of a COMET model to score with as well."""
     tokenize: str | None = None

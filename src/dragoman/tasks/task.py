@@ -115,12 +115,13 @@ def evaluation_of(system: ModelFolder | Path, test: EvaluationData) -> Callable[
 
     `system` may be a file of finished translations, which need no source.
     """
-    free = {"src"} if isinstance(system, Path) else set[str]()
     task = find_task("translate") if isinstance(system, Path) else task_of(system.config)
     path = system if isinstance(system, Path) else system.path
     if task is None or task.evaluate is None:
         raise InputError(f"{path} holds a model that answers nothing, so nothing is measured.")
-    free |= {*task.may_use}
+    free = {*task.may_use}
+    if isinstance(system, Path):
+        free = (free | {"src"}) - {"ensemble"}
     required = [name for name in task.measured_on if name not in free]
     given = [name for name in test.files if name not in free]
     if given != required:

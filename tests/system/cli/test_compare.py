@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.system.cli.command import Run, write
 from tests.system.cli.test_wrong_input import assert_refused
-from tests.unit.tasks.tiny import random_lines
+from tests.unit.tasks.tiny import random_lines, save_another, save_translator
 
 from dragoman.evaluate import evaluate
 
@@ -41,6 +41,25 @@ def test_a_model_is_compared_with_translations_of_another(
     assert "nrefs:1|ar:10000|seed:12345|" in done.out
     assert "6 lines of 6 differ, most:" in done.out
     assert "  source " in done.out
+
+
+def test_an_ensemble_is_compared_with_its_first_model(
+    run: Run, model: Path, src: Path, ref: Path, tmp_path: Path
+) -> None:
+    """Its translations are those of `translate`; other models decode alone."""
+    hyp, other = tmp_path / "hyp", save_translator(tmp_path / "another")
+    save_another(other)
+    alone, joined = (
+        run("translate", model, src, *options).lines for options in ((), ("--ensemble", other))
+    )
+    assert alone != joined
+    options = ("--ensemble", other, "--against", model, "--src", src, "--ref", ref)
+    done = run("evaluate", model, *options, "--hyp", hyp).succeeded()
+    assert hyp.read_text(encoding="utf-8").splitlines() == joined
+    assert done.lines[0].split("\t")[1:3] == [f"{model} + {other}", str(model)]
+    chrf = evaluate(alone, LINES[::-1], tgt_lang="zh").chrf
+    assert f"{chrf:.2f}" == done.lines[2].split("\t")[2]
+    assert_refused(run("evaluate", hyp, *options), "on --ref; leave out --ensemble.")
 
 
 def test_finished_translations_need_no_source(run: Run, ref: Path, tmp_path: Path) -> None:

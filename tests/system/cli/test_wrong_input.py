@@ -72,7 +72,9 @@ def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path:
     assert_refused(run("translate", model, tmp_path), "is a directory")
     assert_refused(run("evaluate", model, "--src", there, "--ref", missing), "There is no file")
     assert_refused(run("evaluate", model, "--src", tmp_path, "--ref", there), "is a directory")
-    assert_refused(run("evaluate", missing, "--ref", there), "neither a file of translations nor")
+    assert_refused(run("evaluate", missing, "--ref", there), "model folder or file of translations")
+    against = run("evaluate", model, "--src", there, "--ref", there, "--against", missing)
+    assert_refused(against, f"There is no model folder or file of translations {missing}.")
     assert_refused(run("score", model, "--src", missing, "--tgt", there), "There is no file")
     assert_refused(run("translate", model, there, "--output", tmp_path), "Cannot write")
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -83,10 +84,10 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
 
     Raises InputError if the files do not match, or for an unknown BLEU tokenizer.
     """
-    systems = [system]
+    systems: list[Sequence[System]] = [(system, *map(open_folder, test.ensemble))]
     if test.against is not None:
-        systems.append(test.against if holds_lines(test.against) else open_folder(test.against))
-    models = [each for each in systems if isinstance(each, ModelFolder)]
+        systems.append([test.against if holds_lines(test.against) else open_folder(test.against)])
+    models = [each for each in chain(*systems) if isinstance(each, ModelFolder)]
     sources, references = _read(test, needs_sources=bool(models or test.comet))
     known = [(each.config.src_lang, each.config.tgt_lang) for each in models[:1]]
     src_lang, tgt_lang = known[0] if known else (None, None)
@@ -100,7 +101,7 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
         texts, speed = _translations(each, sources, test, len(references[0]))
         of_comet = {} if comet is None else {"comet": comet(sources, texts, references[0])}
         scores = evaluate(texts, *references, **by)
-        name = str(each.path if isinstance(each, ModelFolder) else each)
+        name = " + ".join(map(str, each))
         found.append(Translated(name=name, texts=texts, scores=scores, comet=of_comet, speed=speed))
     warnings = list(_doubts(test, sources, references[0], models, asked))
     if guess:
@@ -154,13 +155,14 @@ def _lines_of(path: Path, count: int, beside: Path | str) -> list[str]:
 
 
 def _translations(
-    system: System, sources: Sequence[str], test: EvaluationData, count: int
+    joined: Sequence[System], sources: Sequence[str], test: EvaluationData, count: int
 ) -> tuple[list[str], dict[str, float]]:
-    if isinstance(system, Path):
-        return _lines_of(system, count, test.ref[0]), {}
-    translator = Translator.load(system, device=test.device, precision=test.precision).between(
-        test.src_lang, test.tgt_lang
-    )
+    """Return the translations of a file, of a model or of an ensemble, and the speed of models."""
+    if isinstance(joined[0], Path):
+        return _lines_of(joined[0], count, test.ref[0]), {}
+    load = partial(Translator.load, device=test.device, precision=test.precision)
+    first, *others = map(load, joined)
+    translator = first.ensemble(*others).between(test.src_lang, test.tgt_lang)
     results = translator.stream(sources, test.decoding)
     translations, seconds = test.read(results, "line", len(sources))
     num_tokens = sum(len(translation.tokens) for translation in translations)

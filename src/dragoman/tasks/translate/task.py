@@ -54,5 +54,5 @@ TASK = Task(
     as_trained=lambda job: replace(job, score=_write_as_long),
     evaluate=evaluate_translator,
     measured_on=("src", "ref"),
-    may_use=("against", "comet"),
+    may_use=("against", "ensemble", "comet"),
 )
