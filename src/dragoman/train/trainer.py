@@ -157,7 +157,8 @@ class Trainer:
 
         `started` is the moment (`time.monotonic`) from which this part of the run is timed; the
         time of earlier parts is in `progress`. Raises DragomanError if memory runs out, too many
-        steps in a row are skipped, the time is over before the first step, or the disk is full.
+        steps in a row are skipped, the time is over before the first step, the disk is full, or no
+        validation has a finite loss.
         """
         largest = self.processes.together(self.job.batches.largest)
         rehearse(self.stepper, [batch.to(self.place.device) for batch in largest], self.recipe)
@@ -186,6 +187,7 @@ class Trainer:
             interrupted = reason == "interrupted" or any(pressed)
             if self.processes.leads and not interrupted:
                 self._average()
+                self._check_kept()
                 end_card(self.folder.path)
                 self.folder.mark_finished(reason, self.progress)
         return TrainResult(
@@ -382,6 +384,14 @@ class Trainer:
                 best = f"the {name}"
                 self.progress.best = averaged.to_dict()
                 self.export(averaged)
+
+    def _check_kept(self) -> None:
+        """Raise DragomanError if no model was kept, for want of a finite validation loss."""
+        if not math.isfinite((self.progress.best or {}).get("loss", 0.0)):
+            raise DragomanError(
+                f"{self.folder.path} has no model: no validation of the run had a finite loss; "
+                "lower train.learning_rate or lengthen train.warmup_steps, with another --out"
+            )
 
 
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """The order of a run: steps, reports, validations, checkpoints and the end."""
 
+import math
 import signal
 import time
 from collections.abc import Callable
@@ -213,6 +214,13 @@ def test_patience(go: Go) -> None:
 
 def test_a_model_of_nan_is_never_kept(go: Go) -> None:
     """A model of NaN could not be loaded; the first finite one is the best."""
-    quick = go(float("nan"), 3.0, validate_every=1, max_steps=2)
+    quick = go(math.nan, 3.0, validate_every=1, max_steps=2)
     assert quick.kept == [3.0]
     assert quick.progress.best_step == 2
+
+
+def test_a_run_without_a_model_fails(go: Go, tmp_path: Path) -> None:
+    """A script sees its exit code, and the run is not finished."""
+    with pytest.raises(DragomanError, match="no validation of the run had a finite loss"):
+        go(math.nan, math.inf, validate_every=1, max_steps=2)
+    assert RunFolder(tmp_path).end is None
