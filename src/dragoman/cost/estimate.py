@@ -1,8 +1,9 @@
 r"""Time, energy and money: counted arithmetic divided by known rates.
 
 Training, with :math:`F` operations of a batch, :math:`R` operations a second of a training step,
-:math:`L` layers, :math:`t_L` the time to start one of them, and :math:`p = 3` passes through them
-(forward once, backward twice; 4 with activation checkpointing, which runs forward once more),
+:math:`L` layers, :math:`t_L` the time to start one of them (in decoding it is another), and
+:math:`p = 3` passes through them (forward once, backward twice; 4 with activation checkpointing,
+which runs forward once more),
 
 .. math:: t_{step} = k (F / R + p L t_L)
 
@@ -260,7 +261,7 @@ def forward_flops(work: Work, rows: int) -> float:
 def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
     """Return the tokens of all sentences of a full batch, divided by the time that it takes."""
     batch, config = full_batch(work, beam_size), work.config
-    started = config.depth * rates.layer_seconds
+    started = config.depth * rates.decoding_layer_seconds
     if not work.answer:
         return batch.tokens / (forward_flops(work, batch.rows) / rates.decoding + started)
     cached = work.prompt + work.answer // 2
@@ -268,5 +269,5 @@ def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
     prefill = one.prefill / rates.decoding + started
     weights = count_parameters(config)["decoder"] + work.vocab_size * config.d_model
     reading = (FLOAT * weights + batch.rows * beam_size * one.read) / rates.reading
-    step = one.flops / rates.decoding + reading + one.layers * rates.layer_seconds
+    step = one.flops / rates.decoding + reading + one.layers * rates.decoding_layer_seconds
     return batch.rows * work.answer / (prefill + work.answer * step)

@@ -17,7 +17,7 @@ from torch.utils.benchmark import Timer
 from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, device_named, device_table
 from dragoman.engine import freeze
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.nn import Rotary, inference, row_invariant_products
+from dragoman.nn import Rotary, autocast, inference, row_invariant_products
 from dragoman.nn.cpu.products import HALVES, Precision, training_products
 from dragoman.train.config import PrecisionSetting, TrainConfig
 from dragoman.train.device import choose_device, choose_precision
@@ -49,7 +49,9 @@ class Rates:
     reading: float
     """Bytes a second that decoding reads."""
     layer_seconds: float
-    """Seconds to start the operations of one layer once."""
+    """Seconds to start the operations of one layer once in training."""
+    decoding_layer_seconds: float
+    """The same in decoding."""
     memory: int | None = None
     """Bytes, if known."""
     watts: float | None = None
@@ -95,6 +97,7 @@ def rates_of(device: Device, table: DeviceTable, precision: PrecisionSetting) ->
         decoding=device.peak("fp32") * products * assumed.decoding.value,
         reading=device.bandwidth_gb.value * GIGA * assumed.decoding.value,
         layer_seconds=assumed.layer_seconds.value,
+        decoding_layer_seconds=assumed.layer_seconds.value,
         memory=None if device.memory_gb is None else round(device.memory_gb.value * GIGA),
         watts=_value(device.watts),
         price_per_hour=_value(device.price_per_hour),
@@ -113,7 +116,7 @@ def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "a
         product = _product_rate(place, HALVES.get(chosen, torch.float32))
     with row_invariant_products():  # as decoding multiplies: perhaps with another library
         single = _product_rate(place, torch.float32)
-    name = _reported_name(place)
+    name, (starting, starting_to_decode) = _reported_name(place), _layer_seconds(place, chosen)
     here, known, assumed = table.here, table.known_as(name), table.gpu
     rent, watts = here.price_per_hour, _value(here.watts or (known.watts if known else None))
     if known and rent is None and here.price_per_kwh is None:  # else the machine is the user's
@@ -130,7 +133,8 @@ def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "a
         training=product * assumed.training.value,
         decoding=single * assumed.decoding.value,
         reading=_read_rate(place) * assumed.decoding.value,
-        layer_seconds=_layer_seconds(place),
+        layer_seconds=starting,
+        decoding_layer_seconds=starting_to_decode,
         memory=memory_limit(place),
         watts=watts,
         price_per_hour=_value(rent),
@@ -160,18 +164,37 @@ def _read_rate(device: torch.device) -> float:
     return a.nbytes / _seconds_of(a.sum)
 
 
-def _layer_seconds(device: torch.device) -> float:
-    """Time a decoding step with layers too small to compute anything; draws no random number."""
+def _layer_seconds(
+    device: torch.device, precision: Literal["fp32", "bf16", "fp16"]
+) -> tuple[float, float]:
+    """Time steps with layers too small to compute anything; draws no random number.
+
+    Returns the seconds of a layer in each of the three passes of a training step (forward once,
+    backward twice), and in a decoding step.
+    """
     config = DecoderOnlyConfig(
-        d_model=16, num_heads=1, d_ff=16, num_layers=LAYERS, vocab_size=300, positions=Rotary()
+        d_model=16,
+        num_heads=1,
+        d_ff=16,
+        num_layers=LAYERS,
+        vocab_size=300,
+        positions=Rotary(),
+        dropout=0.0,
     )
     with torch.random.fork_rng(devices=[]):
-        model = DecoderOnly(config).to(device).eval()
+        model = DecoderOnly(config).to(device)
     ids_N = torch.full((1,), config.eos_id, device=device)
-    decoder: Any = freeze(model, "fp32")
+
+    def learn() -> None:
+        with autocast(precision, device):
+            logits = model(ids_N[:, None])
+        logits.sum().backward()
+
+    training = _seconds_of(learn) / (3 * LAYERS)
+    decoder: Any = freeze(model.eval(), "fp32")
     with inference(model):
         state = decoder.start(ids_N[:, None], 1)
-        return _seconds_of(lambda: decoder.step(ids_N, state)) / LAYERS
+        return training, _seconds_of(lambda: decoder.step(ids_N, state)) / LAYERS
 
 
 def _seconds_of(run: Callable[[], object]) -> float:

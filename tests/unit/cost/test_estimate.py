@@ -40,6 +40,7 @@ RATES = Rates(
     decoding=1e12,
     reading=1e11,
     layer_seconds=1e-4,
+    decoding_layer_seconds=2e-4,
     memory=10**10,
     watts=100.0,
     price_per_hour=2.0,
@@ -171,7 +172,7 @@ def test_a_step_starts_each_layer_once_a_pass(setting: str, passes: int) -> None
 def test_decoding_waits_for_the_memory(name: str) -> None:
     """The time of decoding is the sum of reading the weights and of computing the products."""
     work = _work(name)
-    rates = replace(RATES, decoding=1e30, layer_seconds=0.0)
+    rates = replace(RATES, decoding=1e30, decoding_layer_seconds=0.0)
     found = estimate_texts(work, rates).tokens_per_second
     slower = replace(rates, reading=rates.reading / 3)
     assert estimate_texts(work, slower).tokens_per_second == pytest.approx(found / 3)
@@ -192,7 +193,7 @@ def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
     started = work.config.depth + work.answer * layers
     rows = BATCH_TOKENS // work.length
     found = estimate_texts(work, rates).tokens_per_second
-    assert found == pytest.approx(rows * work.answer / (started * rates.layer_seconds))
+    assert found == pytest.approx(rows * work.answer / (started * rates.decoding_layer_seconds))
 
 
 @pytest.mark.parametrize(

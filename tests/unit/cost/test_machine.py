@@ -97,6 +97,7 @@ def test_this_machine_is_measured() -> None:
     assert products.to_onednn == {(torch.bfloat16, True), (torch.float32, True)}
     assert torch.equal(torch.get_rng_state(), before)
     assert 0 < rates.layer_seconds != table.cpu.layer_seconds.value
+    assert 0 < rates.decoding_layer_seconds != rates.layer_seconds
 
 
 def test_one_thread_is_no_threads() -> None:
