@@ -46,10 +46,12 @@ if TYPE_CHECKING:
 
 _Read = Callable[[], Iterable[tuple[str, str | None]]]
 """Reads texts, and their references if there are any."""
+OPTIONS = replace(TRANSLATING, terms=UNSET)
+"""Decoding options with their defaults; there is no glossary."""
 with_thresholds = with_options("config", replace(CleaningConfig(), max_surprise=UNSET))
 
 
-@decoding_options(replace(TRANSLATING, n_best=UNSET))
+@decoding_options(replace(OPTIONS, n_best=UNSET))
 @with_ensemble
 @with_loading
 @with_thresholds
@@ -86,7 +88,7 @@ def back_translate(  # noqa: PLR0913 -- the options of the verb
     making.write(out, read, as_json=as_json, backwards=True, start=start)
 
 
-@decoding_options(TRANSLATING)
+@decoding_options(OPTIONS)
 @with_corpus
 @with_ensemble
 @with_loading

@@ -97,6 +97,8 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     """
     n_best, as_json = decoding.given().get("n_best", 1), asked.as_json
     languages = cache(partial(languages_of, model, pair.languages))
+    if asked.glossary is None and "terms" in decoding.given():
+        raise InputError("--terms applies a glossary; give --glossary, or leave it out.")
     terms = None if asked.glossary is None else Glossary.read(asked.glossary, languages())
     command = command_of(decoding, asked.ensemble, pair.languages, loading) | {
         "--n-best": n_best,

@@ -160,6 +160,14 @@ def test_models_decode_together(run: Run, model: Path, tmp_path: Path) -> None:
     assert run("translate", model, file, "--ensemble", tmp_path / "none").code == 2
 
 
+def test_terms_are_those_of_a_glossary(run: Run, model: Path) -> None:
+    """A way to apply terms is refused without them, or is no option."""
+    call = ("translate", model, "the cat.", "--terms", "replace")
+    assert_refused(run(*call), "--terms applies a glossary; give --glossary")
+    for verb in ("back-translate", "distill"):
+        assert_refused(run("data", verb, model, "--terms", "replace"), "has no option --terms")
+
+
 def test_translations_begin_as_told(run: Run, model: Path, tmp_path: Path) -> None:
     """One prefix for each line; another number of them, or none, is refused."""
     lines = LINES[:3]
