@@ -29,6 +29,7 @@ import torch._dynamo  # noqa: F401 -- a second, with a child's first optimizer
 import dragoman.cli.app
 import dragoman.cli.main
 import dragoman.cost.forecast
+import dragoman.cost.scaling_report  # with scipy, whose import a signal would only end
 import dragoman.evaluate
 import dragoman.tasks.classify.task
 import dragoman.tasks.generate.task
