@@ -213,7 +213,7 @@ def _counts(found: "CorpusStats") -> Iterator[Item]:
     languages = _languages(found.src.language, found.tgt.language)
     yield f"{counted(found.pairs, 'pair')}, languages {languages}."
     src, tgt = dict(found.src.rows()), dict(found.tgt.rows(found.ratios))
-    rows = ((name, src.get(name, ""), tgt.get(name, "")) for name in src | tgt)
+    rows = ((name, src.get(name, ""), tgt.get(name, "")) for name in tgt | src)
     yield [("", "source", "target"), *rows]
 
 

@@ -36,6 +36,15 @@ def test_corpora_are_merged_and_counted(run: Run, tmp_path: Path) -> None:
     assert json.loads(as_json.out)["src"]["words"] == 39
 
 
+def test_scripts_are_counted_last(run: Run, tmp_path: Path) -> None:
+    """Those of either side, below what both sides have."""
+    done = run("data", "stats", "--tsv", write(tmp_path / "a.tsv", ["a cat\t一只猫"]))
+    assert [*map(str.strip, done.lines[-2:])] == [
+        "sentences, script CJK\t\t1",
+        "sentences, script LATIN\t1",
+    ]
+
+
 def test_corpora_of_other_keys_are_merged(run: Run, tmp_path: Path) -> None:
     """Each corpus is read by its own keys and written with those of the first."""
     first = write(tmp_path / "a.jsonl", ['{"src": "a house", "tgt": "ein Haus", "id": 1}'])
