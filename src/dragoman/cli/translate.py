@@ -1,6 +1,6 @@
 """`dragoman translate`: lines of text, or a document, to their translations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -61,6 +61,16 @@ class TranslateOptions:
     as_json: bool = field(default=False, metadata={"flag": "--json", "panel": OUTPUT})
     """Print a JSON object per line: scores, tokens, alignment, flags."""
 
+    def read_glossary(
+        self, decoding: Decoding, languages: Callable[[], LangCodes]
+    ) -> Glossary | None:
+        """Read the glossary, if any. Raises InputError for a way to apply terms without one."""
+        if self.glossary is not None:
+            return Glossary.read(self.glossary, languages())
+        if "terms" in decoding.given():
+            raise InputError("--terms applies a glossary; give --glossary, or leave it out.")
+        return None
+
 
 with_ensemble = with_options("asked", TranslateOptions(), only=("ensemble",))
 """For a verb that translates for another purpose: only the other models."""
@@ -97,9 +107,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     """
     n_best, as_json = decoding.given().get("n_best", 1), asked.as_json
     languages = cache(partial(languages_of, model, pair.languages))
-    if asked.glossary is None and "terms" in decoding.given():
-        raise InputError("--terms applies a glossary; give --glossary, or leave it out.")
-    terms = None if asked.glossary is None else Glossary.read(asked.glossary, languages())
+    terms = asked.read_glossary(decoding, languages)
     command = command_of(decoding, asked.ensemble, pair.languages, loading) | {
         "--n-best": n_best,
         "--prefixes": content_hash(asked.prefixes),
