@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 
-from dragoman.engine.products import translations_are_independent
+from dragoman.engine.products import can_pack, translations_are_independent
 from dragoman.nn.cpu import native
 from dragoman.nn.cpu.products import rows_are_independent
 
@@ -20,6 +20,17 @@ needs_independent_translations = pytest.mark.skipif(
     reason="float32 translations depend on each other here, as `dragoman --version --verbose` says",
 )
 """For laws of translations, whose products have prepacked weights."""
+INDEPENDENT = [
+    pytest.param(
+        arithmetic,
+        marks=pytest.mark.skipif(
+            not (can_pack(arithmetic) and translations_are_independent(rest)),
+            reason=f"{arithmetic} is not for this CPU, or its translations depend on each other",
+        ),
+    )
+    for arithmetic, rest in (("fp32", "fp32"), ("bf16", "bf16"), ("int8", "fp32"))
+]
+"""The arithmetics in which no translation depends on others; int8 leaves the rest in fp32."""
 ROUNDING = 0.0 if rows_are_independent("fp32") else 1e-5
 """How much a text's numbers may differ next to other texts: zero if rows are independent."""
 

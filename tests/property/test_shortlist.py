@@ -8,14 +8,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_independent_translations
+from tests.processors import INDEPENDENT
 from tests.unit.models.small import PAD, SMALL, make_model
 from tests.unit.tasks.complete import translating
 
 from dragoman.decode import Hypothesis
 from dragoman.decode.shortlist import Shortlist
 from dragoman.decoding import Decoding
-from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
 from dragoman.nn import Arithmetic
 from dragoman.tasks.held import Held
@@ -105,16 +104,13 @@ def test_what_is_written_is_in_the_list(
         assert all(set(h.ids) <= allowed for h in best)
 
 
-@needs_independent_translations
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+@pytest.mark.parametrize("precision", INDEPENDENT)
 @given(drawn=SOURCES, name=NAMES, seed=SEEDS)
 @settings(max_examples=12)
 def test_neighbours_change_no_bit(
     precision: Arithmetic, drawn: list[tuple[int, int]], name: str, seed: int
 ) -> None:
     """Neither the lengths of their lists nor what the others leave out."""
-    if not can_pack(precision):
-        pytest.skip(f"this CPU does not decode in {precision}")
     sources = sources_of([*drawn, (12, 0), (11, 1)])
     ids = translator(shortlist(seed, 20), precision)
     together = searched(ids, sources, OPTIONS[name])

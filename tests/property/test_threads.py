@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import pytest
 import torch
+from tests.processors import INDEPENDENT
 from tests.unit.tasks import readers, tiny, tiny_generator
 from torch import nn
 
-from dragoman.engine.products import can_pack, translations_are_independent
 from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.lens.choices import Choices
@@ -134,11 +134,9 @@ def two_cores() -> Iterator[Callable[[], None]]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+@pytest.mark.parametrize("precision", INDEPENDENT)
 def test_what_is_frozen_is_shared(precision: Arithmetic, two_cores: Callable[[], None]) -> None:
     """Eight threads translate, stream and score with it: bit for bit what a single thread finds."""
-    if not can_pack(precision):
-        pytest.skip(f"no {precision} on this processor")
     two_cores()
     translator = tiny.make_translator(precision=precision)
     assert translator._ids.model.frozen is not translator._ids.model.shape
@@ -158,15 +156,11 @@ def test_what_is_frozen_is_shared(precision: Arithmetic, two_cores: Callable[[],
             assert answer.result() == expected[number]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+@pytest.mark.parametrize("precision", INDEPENDENT)
 def test_any_number_of_lanes_gives_the_same_bits(
     precision: Arithmetic, two_cores: Callable[[], None]
 ) -> None:
     """Batches of other sentences run side by side, with any number of threads."""
-    if not can_pack(precision) or not translations_are_independent(
-        "bf16" if precision == "bf16" else "fp32"
-    ):
-        pytest.skip(f"{precision} translations depend on each other on this processor")
     two_cores()
     translator = tiny.make_translator(precision=precision)
     lines, found = tiny.random_lines(20, seed=3, longest=9), []
