@@ -4,7 +4,7 @@ A line has a course (`dragoman.decode.scheduler`), which continues as long as an
 improve the result. If nothing is wrong with the first result, nothing more is computed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, pairwise
@@ -216,14 +216,16 @@ class LineTranslator:
     def _search(
         self, ids: IdTranslator, sources: Sequence[Source], options: Decoding
     ) -> Searching[list[list[Hypothesis]]]:
-        """Return the n best of each source, from beam or samples, by score or by least risk."""
+        """Return the n best of each source, from beam or samples, by score or by least risk.
+
+        Equal sources are searched once.
+        """
         drawn = [replace(src, draw=n) for src in sources for n in range(options.draws)]
-        found: dict[int, list[Hypothesis]] = {}
+        found: dict[Hashable, list[Hypothesis]] = {}
         for constrained in (False, True):
-            numbers = [n for n, src in enumerate(drawn) if bool(src.terms) == constrained]
-            some = yield ids.searched([drawn[n] for n in numbers], options)
-            found |= zip(numbers, some, strict=True)
-        in_order = (found[n] for n in range(len(drawn)))
+            some = {src.key: src for src in drawn if bool(src.terms) == constrained}
+            found |= zip(some, (yield ids.searched([*some.values()], options)), strict=True)
+        in_order = (found[src.key] for src in drawn)
         n_bests = [[*chain(*islice(in_order, options.draws))] for _ in sources]
         if options.draws > 1:
             n_bests = [sorted(best, key=lambda one: one.score, reverse=True) for best in n_bests]

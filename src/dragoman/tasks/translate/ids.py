@@ -3,7 +3,7 @@
 Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabulary, N rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -108,6 +108,11 @@ class Source:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def key(self) -> Hashable:
+        """What its result depends on, besides the options."""
+        return tuple(self.ids), tuple(self.prefix), self.draw, self.terms
 
     @property
     def number(self) -> int:

@@ -124,6 +124,17 @@ def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
     assert "split" not in chunks[0].flags
 
 
+def test_equal_chunks_are_searched_once() -> None:
+    """A line that repeats itself costs no more than one of its chunks."""
+    translator, searched = make_translator(), list[int]()
+    options = replace(translator.options, max_src_tokens=3, retry=False)
+    translator.scheduler.observe = lambda report: searched.append(len(report.costs))
+    once = translator.translate("the cat sees", options=options)
+    often = translator.translate(" ".join(["the cat sees"] * 5), options=options)
+    assert often.tokens == once.tokens * 5
+    assert searched == [1, 1]
+
+
 SENTENCES = ["the cat sees.", "A dog runs!", "我吗？"]
 SPLITTING = make_translator(replace(DECODING, split_sentences=True))
 
