@@ -132,9 +132,9 @@ class Translator(Answering[Decoding, Translation]):
         """Return a translator of the same model, from one language to another.
 
         Codes may be written in any usual form (`zh`, `zh-CN`, `zho_Hans`). Raises InputError, with
-        the nearest code, for a language that the model does not have, or if it needs one that is
-        not given. Nothing changes if both are None, or are the two languages of a model of one
-        pair.
+        the nearest code, for a language that the model does not have; whether it needs one that is
+        not given is checked by what translates or scores. Nothing changes if both are None, or are
+        the two languages of a model of one pair.
         """
         if src_lang is None and tgt_lang is None:
             return self
