@@ -49,7 +49,8 @@ def test_marks_of_notes_are_not_in_the_sentence(source: str, mark: str) -> None:
     data, lines, report = translated(page, "a.html")
     assert lines == [re.sub(r"<.*>", "", f"a b {source}")]
     assert (data.lower(), report.flagged) == (page.lower(), ())
-    assert translated(f"<p>a b 买了书<sup>{mark}</sup>的人</p>", "a.html")[1] == ["a b 买了书的人"]
+    for note in (f"<sup>{mark}</sup>", f"<a href=n>{mark}</a>"):
+        assert translated(f"<p>a b 买了书{note}的人</p>", "a.html")[1] == ["a b 买了书的人"]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,7 @@ def test_marks_of_notes_are_not_in_the_sentence(source: str, mark: str) -> None:
         "word<sup><code>1</code></sup> of", "如图<b>①</b>所示", "请按<b>[1]</b>键",
         "平方<sup>2</sup>的",
         "Figure<b>❶</b> of", "word<sup>①</sup>st",
+        "word<sup>1<i>, 2</i></sup> of", "word<b><i></i></b> of", "word<b></b>",
     ],
 )  # fmt: skip
 def test_other_numbers_are_read(source: str) -> None:
