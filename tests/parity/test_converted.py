@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests.unit.convert.saving import TOKENIZER, save
 from tests.unit.models.small import distance
+from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import DECODING, make_config, random_lines
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -76,6 +77,7 @@ def test_transformers_computes_the_same(tmp_path: Path, name: str) -> None:
     model = converted(tmp_path, (BOTH | PRE)[name], "huggingface")
     theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert tokenizer.model_max_length == translating().max_src_tokens + 1
 
     batch = tokenizer(LINES, padding=True, return_tensors="pt")
     for row, ids in zip(batch.input_ids.tolist(), TOKENIZER.encode_batch(LINES), strict=True):

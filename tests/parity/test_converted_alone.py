@@ -137,12 +137,13 @@ def test_an_encoder_answers_alike(tmp_path: Path, name: str, config: EncoderOnly
     """Logits of a padded batch and the names of the labels agree."""
     import transformers
 
-    model = save(tmp_path / "model", config, reading=ReadingDefaults())
+    model = save(tmp_path / "model", config, reading=ReadingDefaults(max_tokens=40))
     assert isinstance(model, EncoderOnly)
     assert convert(tmp_path / "model", tmp_path / "out", "huggingface").worst < 1e-5
     kind = getattr(transformers, f"AutoModelFor{name}" if name else "AutoModel")
     theirs = kind.from_pretrained(tmp_path / "out").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert tokenizer.model_max_length == 42
     batch = tokenizer(PROMPTS, padding=True, return_tensors="pt")
     with torch.inference_mode():
         found, ours = theirs(**batch), model(batch.input_ids)

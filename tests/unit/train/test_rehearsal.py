@@ -73,7 +73,10 @@ def test_a_step_without_memory(recipe: TranslateRecipe) -> None:
         return loss(job, batch)
 
     spared = replace(recipe, train=replace(recipe.train, activation_checkpointing=True))
-    size = r"out of memory in a batch of \d+ examples and \d+ tokens: lower .* or add train\.activ"
+    size = (
+        r"out of memory in a batch of \d+ examples and \d+ tokens: lower batch\.max_tokens \(100\) "
+        r"in the same command \(train\.accumulate makes up for it\), or add train\.activation_check"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TranslateJob, "loss", too_large)
         with pytest.raises(DragomanError, match=size) as raised:
