@@ -96,7 +96,7 @@ def check_range(name: str, value: Any, expected: Any) -> None:  # noqa: ANN401 -
     for limits in notes:
         if value not in limits:
             why = f": {limits.why}" if limits.why else ""
-            finite = " and finite" * (value == float("inf"))
+            finite = " and finite" if value == float("inf") else ""
             raise InputError(f"{name} is {shown(value)}; it must be {limits}{finite}{why}")
     if number is int and not isinstance(value, Integral):
         raise InputError(f"{name} is {value}; it must be a whole number")

@@ -9,6 +9,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Annotated, Any, get_args
 
+import numpy as np
 import pytest
 
 import dragoman
@@ -49,6 +50,7 @@ class Bakery:
         ("loaves", 1 << 63, "it must be less than 2^63"),
         ("loaves", 1 << 10_000, "loaves is an integer of 10,001 bits; it must be less than 2^63"),
         ("loaves", -1 << 10_000, "loaves is an integer of 10,001 bits; it must be at least 1"),
+        ("loaves", np.int64(0), "loaves is 0; it must be at least 1"),
         ("minutes", 0.0, "minutes is 0.0; it must be above 0"),
         ("minutes", math.inf, "minutes is inf; it must be above 0 and finite"),
         ("minutes", math.nan, "minutes is nan; it must be above 0"),
