@@ -105,7 +105,6 @@ def test_a_list_of_words_is_as_good_as_a_tuple() -> None:
     found = Decoding(stop="END", forbidden_words=words)  # type: ignore[arg-type]
     assert found == Decoding(stop=("END",), forbidden_words=("a", "b"))
     make_translator().translate("the cat", options=Decoding(forbidden_words=words))
-    assert make_generator().generate("the", stop="END", seed=1).stopped in {"length", "eos"}
 
 
 @pytest.mark.parametrize("option", [{"top_k": 5}, {"top_p": 0.5}, {"min_p": 0.5}])

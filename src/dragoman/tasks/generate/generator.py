@@ -155,12 +155,7 @@ class Generator(Answering[Decoding, Generation]):
         Arguments by name take precedence over `options`, and these over `self.options`. Each call
         returns different texts unless a `seed` is given, or nothing is sampled.
         """
-        given = {
-            "max_tokens": max_tokens,
-            "temperature": temperature,
-            "seed": seed,
-            "stop": None if stop is None else tuple(stop),
-        }
+        given = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed, "stop": stop}
         chosen = with_seed(Decoding.of(given), options or Decoding(), self.options)
         found = [*self.submit(as_texts(prompts), chosen).in_order()]
         return found[0] if isinstance(prompts, str) else found

@@ -109,6 +109,7 @@ def test_a_stop_string_is_cut_off_exactly(generator: Generator) -> None:
         stop = text[start:end]
         found = generator.generate("the cat", max_tokens=60, seed=3, stop=[stop, "never"])
         assert found.text == text[: text.index(stop)]
+        assert found == generator.generate("the cat", max_tokens=60, seed=3, stop=stop)
         assert found.stopped == "stop"
         assert len(found.ids) <= len(plain.ids)
         assert len(found.tokens) == len(found.token_log_probs)
