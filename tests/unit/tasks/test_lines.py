@@ -152,12 +152,13 @@ def test_what_is_no_text_is_told() -> None:
             wrong_prompt()
 
 
-def test_what_is_no_sentence_of_words_is_told() -> None:
-    """The error has the number of the sentence, in a stream as well."""
-    tagger, wrong = make_tagger(), [["a"], ["b", NONE]]
+@pytest.mark.parametrize("sentence", [["b", NONE], "the cat", iter(["the"]), NONE])
+def test_what_is_no_sentence_of_words_is_told(sentence: Any) -> None:  # noqa: ANN401
+    """The error has the number of the sentence, in a stream as well. A text is not split."""
+    tagger, message = make_tagger(), f"Sentence 2 is {sentence!r:.40}; give a list of words"
     for ask in (tagger.tag_words, lambda words: [*tagger.stream_words(words, window=1)]):
-        with pytest.raises(TypeError, match=r"Sentence 2 is \['b', None\]; give a list of words"):
-            ask(wrong)
+        with pytest.raises(TypeError, match=re.escape(message)):
+            ask([["a"], sentence])
 
 
 @pytest.mark.parametrize("pair", ["ab", ("a", None), ("a",), None, ("a", "b", "c")])

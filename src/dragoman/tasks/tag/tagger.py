@@ -111,7 +111,8 @@ Chosen = list[tuple[int, float]]
 def check_words(sentences: Iterable[Any], before: int) -> None:
     """Raise an error for a sentence with an empty word, or with anything that is not a str."""
     for number, words in enumerate(sentences, start=before + 1):
-        if not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
+        listed = isinstance(words, Iterable) and not isinstance(words, str | Iterator)
+        if not listed or not all(isinstance(word, str) for word in words):
             raise TypeError(
                 f"Sentence {number} is {words!r:.40}; give a list of words, each a str."
             )
