@@ -168,7 +168,7 @@ def _range(limits: Range, language: str) -> str:
     """The bounds of a number, as in mathematics: `≥ 1`."""
     bounds = {"≥": limits.least, ">": limits.above, "≤": limits.most, "<": limits.below}
     comma = ", " if language == "en" else "，"
-    return comma.join(f"{sign} {bound:g}" for sign, bound in bounds.items() if bound is not None)
+    return comma.join(f"{sign} {bound:,}" for sign, bound in bounds.items() if bound is not None)
 
 
 def _default(value: object, language: str) -> str:

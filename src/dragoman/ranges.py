@@ -51,7 +51,7 @@ class Range:
     def __str__(self) -> str:
         bounds = {"at least": self.least, "above": self.above}
         bounds |= {"at most": self.most, "below": self.below}
-        return " and ".join(f"{word} {n:g}" for word, n in bounds.items() if n is not None)
+        return " and ".join(f"{word} {n:,}" for word, n in bounds.items() if n is not None)
 
     def __contains__(self, value: float) -> bool:
         return (

@@ -318,7 +318,7 @@ def test_options_of_other_kinds_are_told(run: Run, model: Path, tmp_path: Path) 
         assert_refused(done, "encoder-decoder", f"no {option}")
     assert_refused(run("inspect", model, TEXT, "--beam-size", "0"), "beam_size is 0")
     wide = run("inspect", model, TEXT, "--beam-size", "100000")
-    assert_refused(wide, "beam_size is 100000; it must be at least 1 and at most 1000")
+    assert_refused(wide, "beam_size is 100000; it must be at least 1 and at most 1,000")
     assert_refused(run("inspect", generator, TEXT, "--max-tokens", "0"), "max_tokens is 0")
 
 

@@ -117,7 +117,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "padding": (set_model("pad_id", 12), "pad_id = 12 is not in a vocabulary of 12"),
     "endless": (
         set_config("decoding", {"max_length_factor": 1e300}),
-        r"decoding.max_length_factor is 1e\+300; it must be at least 0 and at most 1000",
+        r"decoding.max_length_factor is 1e\+300; it must be at least 0 and at most 1,000",
     ),
     "newer": (set_config("format", 5), r"format 5, made by a newer dragoman .*upgrade"),
     "format 0": (set_config("format", 0), "no format number"),
