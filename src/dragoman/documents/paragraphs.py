@@ -150,16 +150,15 @@ class _Parts:
             return f"\0{cuts[-1][2]}\0"
 
         segment = self._read(paragraph, self._text, raw)
-        if isinstance(segment, Replacing):
+        if segment is None:
+            del self.parts[before:], cuts[cut_before:]
+        elif isinstance(segment, Replacing):
             number, place = self.reserve(), (segment.start, segment.end)
             self.parts[number], self.replaced[number] = segment.part, self._text[slice(*place)]
             cuts.append((*place, number, None))
-            return
-        if segment is None:
-            del self.parts[before:], cuts[cut_before:]
         else:
             segments.append(segment)
-        taken = sorted(cut[:2] for cut in cuts[cut_before:])
+        taken = sorted(cut[:2] for cut in cuts[cut_before:] if cut[3] is not None)
         for inner in paragraph.inside:
             around = bisect_left(taken, (inner.start + 1,)) - 1
             is_cut = around >= 0 and inner.start < taken[around][1]

@@ -219,6 +219,15 @@ def test_a_unit_before_the_text_of_another_keeps_its_place() -> None:
     assert document.written(lambda _: None) == outer.encode()
 
 
+@pytest.mark.parametrize("text", ["one", "{n, plural, one {a dog} other {# dogs}}"])
+def test_a_unit_after_the_text_of_another_is_translated(text: str) -> None:
+    """Also if the branches of that text are texts of their own."""
+    inner = '<tu><tuv xml:lang="en"><seg>two</seg></tuv></tu>'
+    outer = f'<tu><tuv xml:lang="en"><seg>{text}</seg></tuv>{inner}</tu>'
+    made, *_ = translated(f'<tmx><header srclang="en"/>{outer}</tmx>', "a.tmx")
+    assert '<tuv xml:lang="de"><seg>TWO</seg></tuv></tu></tu>' in made
+
+
 def test_a_memory_tells_its_languages() -> None:
     """Where there are two; else they are asked for."""
     document = read_document(TMX.encode(), "a.tmx")
