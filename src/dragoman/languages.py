@@ -47,6 +47,10 @@ cher CHEROKEE, olck OL, java JAVANESE, mtei MEETEI
 """
 SCRIPT_NAMES = dict[str, str](each.split() for each in _SCRIPTS.split(","))
 """The word that names the script of a letter (`script_of_letter`), by ISO 15924 code."""
+_LEFTWARDS = {"arab", "hebr", "thaa", "syrc", "nkoo", "adlm"}
+"""Scripts that are written from right to left."""
+_IN_THEM = re.compile("arz?|azb|ckb|dv|fa|he|ks|mzn|nqo|pnb|ps|sd|syr|ug|ur|yi")
+"""Languages that are usually written in these."""
 _PART = re.compile(rf"[a-z]{{2}}|\d{{3}}|kore|aran|{'|'.join(SCRIPT_NAMES)}")
 """A region or a script in a code."""
 
@@ -113,6 +117,12 @@ def script_in(code: str) -> str:
     _, *rest = _parts(code[:LONGEST].strip("><"))
     script = next((part for part in rest if len(part) == 4 and part.isalpha()), "")
     return {"kore": "hang", "aran": "arab"}.get(script, script)
+
+
+def is_right_to_left(code: str) -> bool:
+    """Return whether a language is written from right to left."""
+    script = script_in(code)
+    return script in _LEFTWARDS if script else _IN_THEM.fullmatch(base_of(code)) is not None
 
 
 def is_usual(code: str) -> bool:

@@ -2,7 +2,17 @@
 
 import pytest
 
-from dragoman.languages import covers, is_usual, language_named, meant, name_of, resolve, tag, tags
+from dragoman.languages import (
+    covers,
+    is_right_to_left,
+    is_usual,
+    language_named,
+    meant,
+    name_of,
+    resolve,
+    tag,
+    tags,
+)
 
 TAGS = {
     "en": ["en", "EN", "en_XX", "eng_Latn", "ENU"],
@@ -87,3 +97,13 @@ def test_scripts_of_a_language_are_told_apart() -> None:
 def test_a_language_is_named_by_its_code_or_its_name(text: str, language: str | None) -> None:
     """Any other text names none."""
     assert language_named(text) == language
+
+
+def test_a_script_or_else_a_language_has_its_direction() -> None:
+    """The usual script of a language counts if its code names none."""
+    leftwards = {code for code in LEFTWARDS | RIGHTWARDS if is_right_to_left(code)}
+    assert leftwards == LEFTWARDS
+
+
+LEFTWARDS = {"ar-SA", "iw", "pes_Arab", "yi", "ku-Arab", "acm_Arab", "dv"}
+RIGHTWARDS = {"en", "tr", "ku", "kas_Deva", "", "pa", "ha_Latn", "zh"}

@@ -20,7 +20,7 @@ from typing import Any
 
 from dragoman.documents.characters import Encode
 from dragoman.errors import InputError
-from dragoman.languages import LangCodes, base_of, tag
+from dragoman.languages import LangCodes, base_of, is_right_to_left, tag
 from dragoman.text.marked import Marked, Tag
 
 MOST = 1 << 18
@@ -305,14 +305,18 @@ class Asides:
 def in_language(document: Document, place: re.Pattern[bytes], languages: LangCodes) -> Document:
     """Return a document that declares the second language instead of the first if a text changes.
 
-    The first match of `place` with a group contains the declaration: `<html lang="en">`.
+    The first match of `place` with a group contains the declaration: `<html lang="en">`. HTML also
+    declares the direction.
     """
     source, into = languages
+    direction = b"rtl" if is_right_to_left(into or "") else b"ltr"
 
     def named(found: re.Match[bytes]) -> bytes:
         if found[1] is None:
             return found[0]
         before, code = found[1], found[2].decode()
+        if b"dir" in before.lower():
+            return before + direction
         new = tag(into or "").replace("-", "_" if b"@" in before else "-")
         is_other = source is not None and base_of(code) != base_of(source)
         return found[0] if is_other else before + new.encode()
@@ -322,19 +326,23 @@ def in_language(document: Document, place: re.Pattern[bytes], languages: LangCod
         found = next((each for each in place.finditer(made) if each[1]), None)
         if found is None or not any(part.is_changed for part in parts):
             return made
-        return made[: found.start()] + _CODE.sub(named, found[1]) + made[found.end() :]
+        declared = _CODE.sub(named, found[1])
+        if direction == b"rtl" and declared[:1] == b"<" and not _DIRECTION.search(declared):
+            declared = _NAME.sub(rb'\g<0> dir="rtl"', declared)
+        return made[: found.start()] + declared + made[found.end() :]
 
     return replace(document, assemble=assemble) if into else document
 
 
 _CODE = re.compile(
-    rb"((?:(?<![\w.:-])(?:xml:)?lang\s*=|@@locale\"\s*:)\s*[\"']?)"
+    rb"((?:(?<![\w.:-])(?:(?:xml:)?lang|dir)\s*=|@@locale\"\s*:)\s*[\"']?)"
     rb"([a-z]{2,3}(?:[-_][a-z\d]+)*)(?![\w-])"
     rb"|=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>]*)",
     re.IGNORECASE,
 )
-"""A language code in a tag, or in ARB, where `_` joins its parts; or another value, whatever it
-contains."""
+"""A language code or a direction in a tag, or a code in ARB, where `_` joins its parts; or another
+value, whatever it contains."""
+_DIRECTION, _NAME = re.compile(rb"(?i)\sdir\s*="), re.compile(rb"^<\w+")
 
 
 def reject_more(count: int, name: str) -> None:

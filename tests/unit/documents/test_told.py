@@ -42,6 +42,28 @@ def test_a_document_names_the_language_that_it_is_in(name: str, source: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("into", "before", "after"),
+    [
+        ("ar", "<html>", '<html dir="rtl">'),
+        ("he", "<HTML lang=en>", '<HTML dir="rtl" lang=he>'),
+        ("fa", '<html dir="ltr" lang="en">', '<html dir="rtl" lang="fa">'),
+        ("ur", "<html dir = auto>", "<html dir = auto>"),
+        ("de", "<html DIR=RTL>", "<html DIR=ltr>"),
+        ("de", "<html id=dir=rtl>", "<html id=dir=rtl>"),
+    ],
+)
+def test_a_page_is_read_in_the_direction_of_its_language(
+    into: str, before: str, after: str
+) -> None:
+    """Its root says so, unless it leaves that to the text."""
+    languages = ("en", into)
+    assert translated(f"{before}<p dir=ltr>a b", "a.html", languages=languages)[0] == (
+        f"{after}<p dir=ltr>A B"
+    )
+    assert translated(f"{before}A B", "a.html", languages=languages)[0] == f"{before}A B"
+
+
+@pytest.mark.parametrize(
     ("source", "expected"),
     [
         ("a: >\n  one two \n  three\n", "a: >\n  ONE TWO\n  THREE\n"),
