@@ -37,7 +37,8 @@ class AsDocument:
     format: str | None = None
     """Format of a document, if its file extension does not show it."""
     column: tuple[str, ...] = ()
-    """Translate only this column of a table, by its name or number; repeatable."""
+    """Translate only this column of a table, by its name or number, or what is under this key of
+    JSON or YAML; repeatable."""
 
     def known(self, file: str | None, *, plain: bool) -> str | None:
         """Return the format of the file, or of standard input; None if it is lines of text.

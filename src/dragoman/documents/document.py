@@ -7,6 +7,7 @@ archive has one part for each member that contains text.
 
 import marshal
 import re
+import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter
@@ -19,7 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 from dragoman.documents.characters import Encode
-from dragoman.errors import InputError
+from dragoman.errors import InputError, did_you_mean
 from dragoman.languages import LangCodes, base_of, is_right_to_left, tag
 from dragoman.text.marked import Marked, Tag
 
@@ -67,6 +68,38 @@ class Left:
         for why, places in self._places.items():
             rest = self._counts[why] - len(places)
             yield f"{why}: {'; '.join([*places, *[f'{rest:,} more'] * (rest > 0)])}"
+
+
+class Keys:
+    """The values that are translated: those under requested keys, or all if none is requested.
+
+    `depth` is the number of collections around a key or a value.
+    """
+
+    def __init__(self, asked: Iterable[str]) -> None:
+        self._asked, self._seen = {*asked}, set[str]()
+        self._chosen = sys.maxsize if self._asked else 0  # depth of the innermost requested key
+
+    def enter(self, key: str, depth: int) -> None:
+        """Read a key."""
+        if self._asked and depth <= self._chosen:
+            self._chosen = depth if key in self._asked else sys.maxsize
+            self._seen.add(key)
+
+    def leave(self, depth: int) -> None:
+        """Leave a collection for the one around it."""
+        if depth < self._chosen:
+            self._chosen = sys.maxsize
+
+    def hold(self, depth: int) -> bool:
+        """Return whether a value is translated."""
+        return self._chosen <= depth
+
+    def reject_missing(self, name: str) -> None:
+        """Raise InputError for a requested key that the document does not have."""
+        for key in self._asked - self._seen:
+            near = did_you_mean(key, self._seen) or "; correct it."
+            raise InputError(f"{name} has no key {key}{near}")
 
 
 class PackedValues:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from pathlib import PurePath
 
 from dragoman.documents.document import Document
@@ -25,6 +26,8 @@ class Format:
     bytes of a file, given the file's name for messages."""
     has_languages: bool = False
     """Whether `read` also takes the codes of the source and target languages."""
+    has_columns: bool = False
+    """Whether `read` also takes names of columns or keys, last."""
 
 
 FORMATS = {
@@ -41,9 +44,9 @@ FORMATS = {
     "epub": Format(("epub",), "epub", has_languages=True),
     "markdown": Format(("md", "markdown", "mdx", "mkd", "mdown"), "markdown"),
     "subtitles": Format(("srt", "vtt"), "subtitles"),
-    "json": Format(("json", "jsonl", "arb"), "json", has_languages=True),
-    "yaml": Format(("yaml", "yml"), "yaml"),
-    "csv": Format(("csv", "tsv"), "tables"),
+    "json": Format(("json", "jsonl", "arb"), "json", has_languages=True, has_columns=True),
+    "yaml": Format(("yaml", "yml"), "yaml", has_columns=True),
+    "csv": Format(("csv", "tsv"), "tables", has_columns=True),
     "html": Format(("html", "htm", "xhtml"), "html", has_languages=True),
 }
 
@@ -82,10 +85,10 @@ def read_document(
 ) -> Document:
     """Read a document in a known format, or in the one that its name indicates.
 
-    `columns` selects columns of a table, by name or number. `languages`, source and target, are for
-    a memory (TMX), which may have several, and for formats that name their language: XLIFF, HTML
-    and EPUB pages, ARB. Raises InputError for an unknown format, one whose library is not
-    installed, and a file that is too large or damaged.
+    `columns` selects columns of a table, by name or number, or keys of JSON or YAML. `languages`,
+    source and target, are for a memory (TMX), which may have several, and for formats that name
+    their language: XLIFF, HTML and EPUB pages, ARB. Raises InputError for an unknown format, one
+    whose library is not installed, and a file that is too large or damaged.
     """
     chosen = known or format_of_name(name)
     if chosen not in FORMATS:
@@ -101,14 +104,13 @@ def read_document(
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
     if chosen not in PACKED:
         _reject_others(data, name, chosen)
-    if columns and chosen != "csv":
-        raise InputError(f"{name} has no columns to choose from; leave out --column.")
     found = FORMATS[chosen]
+    if columns and not found.has_columns:
+        raise InputError(f"{name} has no columns to choose from; leave out --column.")
     try:
         read: Callable[..., Document] = import_module(f"dragoman.documents.{found.module}").read
-        if found.has_languages:
-            return read(data, name, languages)
-        return read(data, name, columns) if columns else read(data, name)
+        more = [languages] * found.has_languages, [columns] * found.has_columns
+        return read(data, name, *chain(*more))
     except ModuleNotFoundError as error:
         raise InputError(
             f"The format {chosen} needs {error.name}; {how_to_install('documents')}."

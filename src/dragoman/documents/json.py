@@ -6,14 +6,14 @@ In ARB, so is the information on a string under a key that begins with `@`.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 
 from dragoman.documents import choices, fragments
 from dragoman.documents.characters import SURROGATE, decoded
-from dragoman.documents.document import Document, Left, Segment, in_language, one_part
+from dragoman.documents.document import Document, Keys, Left, Segment, in_language, one_part
 from dragoman.errors import InputError
 from dragoman.languages import LangCodes
 from dragoman.text.marked import Marked, copying, merged
@@ -30,19 +30,24 @@ _LOCALE = re.compile(rb'("@@locale"\s*:\s*"[\w-]+")')
 _ARGUMENT = re.compile(r"(?<![\w$])\$[1-9](?![.,]?\d)")
 
 
-def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
-    """Read the values of a JSON file, or of JSON lines.
+def read(
+    data: bytes, name: str, languages: LangCodes = (None, None), columns: Sequence[str] = ()
+) -> Document:
+    """Read the values of a JSON file, or of JSON lines; those under the keys `columns`, if any.
 
     If a text of ARB changes, its locale changes from the first of the `languages` to the second.
-    Raises InputError if it is neither.
+    Raises InputError if it is neither, and for a key that it lacks.
     """
     text, encode = decoded(data, name)
     left, is_arb = Left(), name.lower().endswith(".arb")
-    document = one_part(text, encode, _segments(text, name, left, is_arb=is_arb), name, left)
+    keys = Keys(columns)
+    found = _segments(text, name, keys, left, is_arb=is_arb)
+    document = one_part(text, encode, found, name, left)
+    keys.reject_missing(name)
     return in_language(document, _LOCALE, languages) if is_arb else document
 
 
-def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Segment]:
+def _segments(text: str, name: str, keys: Keys, left: Left, *, is_arb: bool) -> Iterator[Segment]:
     _check(text, name)
     about = sys.maxsize  # number of brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
@@ -56,11 +61,13 @@ def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Seg
             opened.append(sign)
         elif string is None:
             opened.pop()
+            keys.leave(len(opened))
         elif match["colon"]:
             key = string[:40]
+            keys.enter(json.loads(string), len(opened))
             if len(opened) <= about:
                 about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
-        elif len(opened) < about:
+        elif len(opened) < about and keys.hold(len(opened)):
             where = f"line {line}, {key}".rstrip(", ")
             own = "\\/" in string if "/" in string else slashes
             write = partial(_written, escapes=escapes, slashes=own)

@@ -14,7 +14,7 @@ from typing import Any
 
 from dragoman.documents import choices
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
-from dragoman.documents.document import Document, Left, Segment, one_part
+from dragoman.documents.document import Document, Keys, Left, Segment, one_part
 from dragoman.documents.fragments import forms, places, with_elements
 from dragoman.documents.lines import FULL, at_break, widest_of, wrapped
 from dragoman.errors import InputError
@@ -41,14 +41,19 @@ _ESCAPES = {
 _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
-def read(data: bytes, name: str) -> Document:
-    """Read the values of a YAML file. Raises InputError if it is not YAML."""
+def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
+    """Read the values of a YAML file; those under the keys `columns`, if any.
+
+    Raises InputError if it is not YAML, and for a key that it lacks.
+    """
     text, encode = decoded(data, name)
-    left = Left()
-    return one_part(text, encode, _segments(text, name, left), name, left)
+    left, keys = Left(), Keys(columns)
+    document = one_part(text, encode, _segments(text, name, keys, left), name, left)
+    keys.reject_missing(name)
+    return document
 
 
-def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
+def _segments(text: str, name: str, keys: Keys, left: Left) -> Iterator[Segment]:
     import yaml
 
     clean = without_damage(text)
@@ -58,6 +63,7 @@ def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
             if isinstance(event, yaml.CollectionEndEvent):
                 opened.pop()
                 flows.pop()
+                keys.leave(len(opened))
             elif isinstance(event, yaml.NodeEvent):
                 state = opened[-1] if opened else "item"
                 if opened:
@@ -67,7 +73,8 @@ def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
                     flows.append(event.flow_style)
                 elif isinstance(event, yaml.ScalarEvent) and state == "key":
                     key = event.value[:40]
-                elif isinstance(event, yaml.ScalarEvent):
+                    keys.enter(event.value, len(opened))
+                elif isinstance(event, yaml.ScalarEvent) and keys.hold(len(opened)):
                     where = f"line {event.start_mark.line + 1}, {key}".rstrip(", ")
                     yield from _value(text, event, where, left, flow=any(flows[-1:]))
             if len(opened) > DEEPEST:

@@ -1,7 +1,7 @@
 """Tables: which cells are translated, and when they get quotes."""
 
 import pytest
-from tests.word_translator import WordTranslator, translated
+from tests.word_translator import WordTranslator, in_capitals, translated
 
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document
@@ -29,6 +29,23 @@ def test_columns_of_a_table() -> None:
         assert translate_document(document, WordTranslator(str.upper))[0] == b"a,b\nc,D\n"
     with pytest.raises(InputError, match=r"has no column titel; did you mean title\?"):
         read_document(b"id,title\nc,d\n", "a.csv", columns=["titel"])
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.jsonl", '{"id": "a b", "t": "«c d»"}\n{"t": ["«e»", {"x": "«f»"}], "u": "g"}\n["h"]'),
+        ("a.json", '[{"x": {"t": {"y": "«a»"}, "z": "b"}, "t": "«c»"}, [["d"]], {"t": 1}, "e"]'),
+        ("a.yaml", "id: a b\nx: {t: «c d»}\n? [t, u]\n: v\nt:\n  - y: «e»\n  - «f»\ng: [[h]]\n"),
+    ],
+)
+def test_keys_of_json_and_yaml(name: str, source: str) -> None:
+    """All that is under a requested key, and nothing else."""
+    before, after = in_capitals(source)
+    document = read_document(before.encode(), name, columns=["t"])
+    assert translate_document(document, WordTranslator(str.upper))[0].decode() == after
+    with pytest.raises(InputError, match=r"has no key other; correct it\."):
+        read_document(before.encode(), name, columns=["t", "other"])
 
 
 def test_a_quote_in_a_cell_without_quotes() -> None:
