@@ -36,7 +36,8 @@ _BRACES = r"\{[^{}]*+\}"
 for _ in range(3):  # nested
     _BRACES = rf"\{{(?:[^{{}}]++|{_BRACES})*+\}}"
 _BLANK = r"\n[ \t>]*+\r?\n"
-_TICKS = r"(?<!`)(?P<{0}>`++)(?:(?!{1}|(?<!`)(?P={0})(?!`))(?s:.))++(?P={0})(?!`)"
+_TICKS = r"(?<!`)(?P<{0}>`{{1,9}}+)(?!`)(?:(?!{1}|(?<!`)(?P={0})(?!`))(?s:.))++(?P={0})(?!`)"
+"""A code span; longer marks are not searched for their ends, as each search takes linear time."""
 _FORMULA = "|".join(rf"\\\{a}(?:(?!\\[][()]|{_BLANK})(?s:.))++\\\{b}" for a, b in ("()", "[]"))
 _OF_TOOLS = (
     rf"{CODE}|\{{[A-Za-z][\w:.+-]*\}}{_TICKS.format('role', _BLANK)}|(?P<formula>{_FORMULA})"
