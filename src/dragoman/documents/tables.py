@@ -14,6 +14,8 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.text.marked import Marked
 
 DELIMITERS = ",;\t|"
+_TOLD = re.compile(rf"sep=([{DELIMITERS}])[\r\n]+")
+"""The line by which Excel is told the separator."""
 _OPEN = re.compile(r'"(?:[^"]|"")*+')
 _DOUBLED = re.compile('""')
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
@@ -31,15 +33,17 @@ def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
 
 
 def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Iterator[Segment]:
-    first = re.split("[\r\n]", text, maxsplit=1)[0]
-    bare = _CELL.sub("", first)
+    told = _TOLD.match(text)
+    begin = told.end() if told else 0
+    first = re.compile(r"[^\r\n]*").match(text, begin)
+    bare = told[1] if told else _CELL.sub("", first[0] if first else "")
     sign = "\t" if name.lower().endswith(".tsv") else max(DELIMITERS, key=bare.count)
     sign = sign if sign in bare or sign == "\t" else ""
     ends = f"\r\n{sign or DELIMITERS}"
     head, chosen = list[str](), None
     if text:
         left.add("the names of the columns", "row 1")
-    for row, column, place, raw in _cells(text, sign):
+    for row, column, place, raw in _cells(text, begin, sign):
         if _OPEN.fullmatch(raw):
             raise InputError(f"{name} row {row} has a quote that does not end; end it or leave it.")
         closed = _QUOTED.fullmatch(raw) is not None
@@ -73,9 +77,12 @@ def _lines(raw: str, start: int, where: str) -> Iterator[Segment]:
         yield Segment(begin, begin + len(line[0]), source, _quoted, where)
 
 
-def _cells(text: str, sign: str) -> Iterator[tuple[int, int, int, str]]:
-    """Yield the row, column, place and raw text of each cell; a `sign` of "" separates no cells."""
-    row, column, place, end = 1, 0, 0, re.escape(sign)
+def _cells(text: str, place: int, sign: str) -> Iterator[tuple[int, int, int, str]]:
+    """Yield the row, column, place and raw text of each cell from a place on.
+
+    A `sign` of "" separates no cells.
+    """
+    row, column, end = 1, 0, re.escape(sign)
     ends = f"{end}|" if sign else ""
     cell = re.compile(rf'("(?:[^"]|"")*+"?+[^{end}\r\n]*+|[^{end}\r\n]*+)({ends}\r\n|\r|\n|\Z)')
     while match := cell.match(text, place):

@@ -31,6 +31,14 @@ def test_columns_of_a_table() -> None:
         read_document(b"id,title\nc,d\n", "a.csv", columns=["titel"])
 
 
+def test_the_line_of_excel_with_the_separator_stays() -> None:
+    """The next row names the columns."""
+    source = "\ufeffsep=;\r\nid,no;text\r\na b;c, d\r\n"
+    document = read_document(source.encode(), "a.csv", columns=["text"])
+    made, _ = translate_document(document, WordTranslator(str.upper))
+    assert made == source.replace("c, d", "C, D").encode()
+
+
 @pytest.mark.parametrize(
     ("name", "source"),
     [
