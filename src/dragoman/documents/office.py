@@ -11,7 +11,7 @@ from dragoman.documents.attributes import attributes_of, headers_of_sheets
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import Raw, Replacing, has_letters, read_plain, read_xml
 from dragoman.documents.rows import in_rows
-from dragoman.documents.runs import read_runs, with_text_and_fields
+from dragoman.documents.runs import read_runs, with_breaks, with_text_and_fields
 from dragoman.files.xml import Element
 from dragoman.text.marked import Marked
 
@@ -113,10 +113,14 @@ def _parts(types: dict[str, str], part: str) -> list[str]:
 def _column_names(archive: Archive, types: dict[str, str]) -> frozenset[str]:
     """Return the names of table columns: a header that differs from them breaks the table."""
     return frozenset(
-        element.attributes.get("name", "")
+        _in_one_line(with_breaks(element.attributes.get("name", "")))
         for member in _parts(types, _NAMING_PARTS)
         for element in archive.elements(member, "tableColumn", "cacheField")
     )
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _read_paragraph(
@@ -129,7 +133,7 @@ def _read_paragraph(
     if not children:
         return read_plain(places, paragraph, text, raw)
     marked, writer = read_runs(children, text, raw)
-    if not has_letters(marked) or (columns and marked.text in columns):
+    if not has_letters(marked) or (columns and _in_one_line(marked.text) in columns):
         return None
     place = children[0].start, children[-1].end
     segment = Segment(*place, marked, writer.write, next(places))

@@ -33,6 +33,7 @@ _NEUTRAL = re.compile(
 )
 """Properties that do not distinguish runs: those of the spelling checker."""
 _EMPTY = re.compile(r"<(?:\w+:)?rPr\s*(?:/>|>\s*</(?:\w+:)?rPr\s*>)")
+_ESCAPED_BREAK = re.compile(r"_x000D_(?:\n|_x000A_)?|_x000A_", re.IGNORECASE)
 _HALF = re.compile(r'fldCharType="(?:(begin)|end)"')
 """The beginning or end of a field."""
 
@@ -48,10 +49,17 @@ def has_text(element: Element) -> bool:
 
 def _spoken(child: Element) -> str:
     """Return the text of a child of a run; for a phonetic guide, its base text."""
+    if child.local == "noBreakHyphen":
+        return "\u2011"
     if child.local == "ruby":
         base = child.child("rubyBase")
         return base.text if base is not None else ""
-    return child.text if child.local == "t" else ""
+    return with_breaks(child.text) if child.local == "t" else ""
+
+
+def with_breaks(text: str) -> str:
+    """Decode the line breaks of Excel: CR, which XML lacks, is escaped, and both are in names."""
+    return _ESCAPED_BREAK.sub("\n", text)
 
 
 def with_text_and_fields(children: Sequence[Element], text: str) -> Sequence[Element]:
@@ -232,7 +240,7 @@ class _ParagraphRuns:
             yield from _fields(between)
             between = []
             if element.local == "t":
-                yield _Run("", tuple(lines(element.text)))
+                yield _Run("", tuple(lines(_spoken(element))))
             elif element.local == "r":
                 yield self._read_run(element)
             else:
@@ -256,10 +264,8 @@ class _ParagraphRuns:
     def _read_run(self, run: Element) -> _Run:
         pieces = list[str | Tag | Half]()
         for child in run.elements:
-            if child.local in {"t", "ruby"}:
+            if child.local in {"t", "ruby", "noBreakHyphen"}:
                 pieces += lines(_spoken(child))
-            elif child.local == "noBreakHyphen":
-                pieces.append("\u2011")
             elif child.local not in {"rPr", "softHyphen", *_DROPPED}:
                 tag = _void(self._raw(child), _shown(child))
                 self.inside.add(tag.raw)

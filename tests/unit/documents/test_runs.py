@@ -158,3 +158,11 @@ def flat(paragraph: str) -> list[tuple[bool, str]]:
         each = re.findall(r"<w:(?:tab|br|fldChar)[^>]*|</?w:hyperlink|[^<>](?=[^<>]*</w:t>)", part)
         shown += [("<w:b/>" in part, one.lower()) for one in each]
     return shown
+
+
+def test_a_hyphen_in_a_run_of_its_own_is_part_of_its_word() -> None:
+    """As one between two texts of a run is."""
+    hyphen = "<w:noBreakHyphen/>"
+    expected = run("TWENTY\u2011ONE")
+    assert in_capitals(run("twenty") + f"<w:r>{hyphen}</w:r>" + run("one")) == expected
+    assert in_capitals(f"<w:r><w:t>twenty</w:t>{hyphen}<w:t>one</w:t></w:r>") == expected
