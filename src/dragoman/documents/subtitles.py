@@ -36,7 +36,9 @@ _GUIDE = r"<rt\b[^<>]*+>[^<>]*+(?:</rt>)?+"
 """The pronunciation shown above a word: a tag, whose text stays."""
 _TAG = re.compile(
     rf"{_GUIDE}|<(/?)([A-Za-z][^<>\s.]*+)[^<>]*+>|<(?:\d+:)?\d\d:\d\d\.\d{{3}}>|\{{\\[^{{}}]*\}}"
+    r"|(?<![ :]) *\\N *"
 )
+"""A tag of HTML, WebVTT or ASS, whose line break is `\\N`."""
 _VOICE = re.compile(r"<v(?:\.[^<>\s]*+)?\s++([^<>]*+)>")
 """The speaker of the text that follows."""
 _MOMENT = re.compile(r"<[\d:.]+>")
@@ -270,7 +272,14 @@ def _pieces(line: str, *, escapes: bool) -> Iterator[tuple[str, str | Tag]]:
         yield " ", unescaped(text) if escapes else text
         if match:
             place, name = match.end(), match[2] or ""
-            yield name, Tag(match[0], "close" if match[1] else "open" if name.isalpha() else "void")
+            yield (
+                name,
+                Tag(
+                    match[0],
+                    "close" if match[1] else "open" if name.isalpha() else "void",
+                    shown=" " if match[0].strip() == "\\N" else "",
+                ),
+            )
 
 
 @dataclass(frozen=True, slots=True)
