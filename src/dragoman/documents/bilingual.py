@@ -9,6 +9,9 @@ from dragoman.files.xliff import codes_in, marks_of
 from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
 from dragoman.text.marked import Marked, Tag
 
+INNER = "texts inside codes (<sub>)"
+"""What is left alone in a text that `has_inner_text`."""
+
 
 def indent_of(element: Element, text: str) -> str:
     """Return the line break and the spaces before an element."""
@@ -41,6 +44,14 @@ def _codes(
         raw, place = write(found[0]), found.end()
         yield Half(raw, begins or ends, begins is not None) if begins or ends else Tag(raw)
     yield text[place:]
+
+
+def has_inner_text(source: Element) -> bool:
+    """Return whether a code of a text contains a text, such as the alternative of a picture."""
+    return any(
+        has_inner_text(each) or (each.local == "sub" and any(map(str.isalpha, each.text)))
+        for each in source.elements
+    )
 
 
 def marked_of(source: Element, pieces: list[str | Tag]) -> Marked:

@@ -23,14 +23,15 @@ from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, escape_xml
 from dragoman.text.marked import Marked, Tag, with_notes, with_one_space
 
-_PARAGRAPHS = {"p", "h", "title", "desc", "subject", "description"}
+_PARAGRAPHS = {"p", "h", "title", "desc", "subject", "description", "index-title-template"}
+_PARAGRAPHS |= {"header-decl", "footer-decl", "date-time-decl"}  # of slides
 _ATTRIBUTES = attributes_of(
     dict.fromkeys(("button", "checkbox", "column", "fixed-text", "frame"), "label title")
     | dict.fromkeys(("item", "option", "radio"), "label title")
     | dict.fromkeys(("combobox", "date", "listbox", "number", "text", "textarea"), "title")
-    | {"a": "title"}
+    | dict.fromkeys(("a", "help-message", "error-message"), "title")
 )
-"""Translated attributes of form controls and links."""
+"""Translated attributes of form controls, links and messages of cells."""
 _PAIRS = {"span", "a", "meta", "ruby", "ruby-base"}
 _SPACES = {"tab", "line-break"}
 _LEFT = {"tracked-changes", "ruby-text"}

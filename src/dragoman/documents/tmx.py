@@ -5,7 +5,15 @@ from dataclasses import replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
-from dragoman.documents.bilingual import indent_of, is_cdata, marked_of, pieces_of, writer_of
+from dragoman.documents.bilingual import (
+    INNER,
+    has_inner_text,
+    indent_of,
+    is_cdata,
+    marked_of,
+    pieces_of,
+    writer_of,
+)
 from dragoman.documents.choices import CHOICE, LEFT, part_of
 from dragoman.documents.document import Document, Left, Segment
 from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, has_letters, read_xml
@@ -65,6 +73,8 @@ def _read_entry(
         language = quoteattr(languages[1])
         start = f"{indent_of(source, text)}<{source.prefix}tuv xml:lang={language}>{start}"
         end += f"</{source.prefix}tuv>"
+    if has_inner_text(spoken):
+        left.add(INNER, where)
     pieces = pieces_of(spoken, text, _role_in_tmx, raw)
     if CHOICE.search((marked := marked_of(spoken, pieces)).text):
         part = None if is_cdata(spoken) else part_of(pieces, where, escape_xml, (start, end))

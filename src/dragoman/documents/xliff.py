@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
-from dragoman.documents.bilingual import indent_of, is_cdata, marked_of, pieces_of, writer_of
+from dragoman.documents.bilingual import (
+    INNER,
+    has_inner_text,
+    indent_of,
+    is_cdata,
+    marked_of,
+    pieces_of,
+    writer_of,
+)
 from dragoman.documents.choices import CHOICE, LEFT, part_of
 from dragoman.documents.document import Document, Left, Part, Segment, WrittenPart
 from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, has_letters, read_xml
@@ -160,12 +168,14 @@ def _read_unit(
         why = _LOCKED
     elif _in_others(languages, declared):
         why = f"{_OTHERS}: {', '.join(filter(None, declared))}"
-    elif is_cut:
-        return _read_segments(left, unit, raw)
-    elif _is_open(unit.state, source, target) and not any(
-        is_confirmed(element, each) for each in as_whole or [{}]
+    elif is_cut or (
+        _is_open(unit.state, source, target)
+        and not any(is_confirmed(element, each) for each in as_whole or [{}])
     ):
-        return _read_whole(left, unit, raw)
+        found = (_read_segments if is_cut else _read_whole)(left, unit, raw)
+        if found and has_inner_text(source):
+            left.add(INNER, unit.where)
+        return found
     elif not unit.has_target:
         why = _EMPTY
     elif not all(each.text.strip() for each in done.values()):

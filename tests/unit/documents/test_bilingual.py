@@ -219,6 +219,23 @@ def test_a_unit_before_the_text_of_another_keeps_its_place() -> None:
     assert document.written(lambda _: None) == outer.encode()
 
 
+def test_a_text_inside_a_code_is_reported() -> None:
+    """Such as the alternative of a picture, which stays; formulas of HTML and numbers are none."""
+    memory = '<tmx><header srclang="en"/><tu><tuv xml:lang="en"><seg>{}</seg></tuv></tu></tmx>'
+    picture, other = (
+        "<ph>alt='<sub>two</sub>'</ph>",
+        "H&lt;sub&gt;i&lt;/sub&gt; <ph><sub>2</sub></ph>",
+    )
+    for name, file in (
+        ("a.tmx", memory),
+        ("a.xlf", "<xliff><trans-unit><source>{}</source></trans-unit></xliff>"),
+    ):
+        made, _, report = translated(file.format(f"one {picture}"), name)
+        assert report.left == ("texts inside codes (<sub>): unit",)
+        assert made.count(picture) == 2
+        assert translated(file.format(other), name)[2].left == ()
+
+
 @pytest.mark.parametrize("text", ["one", "{n, plural, one {a dog} other {# dogs}}"])
 def test_a_unit_after_the_text_of_another_is_translated(text: str) -> None:
     """Also if the branches of that text are texts of their own."""

@@ -300,6 +300,10 @@ GUIDE = (
     "<text:p><text:ruby><text:ruby-base>{}</text:ruby-base><text:ruby-text>a</text:ruby-text>"
     "</text:ruby>{}</text:p>"
 )
+ELSEWHERE = (
+    "<presentation:footer-decl>{}</presentation:footer-decl><table:help-message table:title='{}'/>"
+    "<text:index-title-template>{}</text:index-title-template>"
+)
 CELLS = (
     '<table:table-cell{} a="1"><text:p>{}</text:p></table:table-cell>'
     '<table:table-cell office:string-value="7"><office:annotation><text:p>{}</text:p>'
@@ -330,6 +334,7 @@ def test_a_span_ends_before_a_tab_and_begins_anew() -> None:
         (HISTORY, ("a  ",), ("A ",)),
         (MARK, ("a ", " b"), ("A ", " B")),
         (GUIDE, ("a", " b"), ("A", " B")),
+        (ELSEWHERE, ("a b", "c", "d e"), ("A B", "C", "D E")),
         (CELLS, (' office:string-value="one"', "one", "note"), ("", "ONE", "NOTE")),
     ],
     ids=[
@@ -338,6 +343,7 @@ def test_a_span_ends_before_a_tab_and_begins_anew() -> None:
         "what its history shows stays",
         "spaces",
         "phonetic guides",
+        "footers of slides, messages of cells, titles of tables of contents",
         "a changed cell has no old text",
     ],
 )
