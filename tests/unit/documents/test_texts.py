@@ -230,7 +230,10 @@ def test_names_of_programs_are_left() -> None:
     names = ["app.title", "user.name", "errors.required", "form-a.isNew", "en-US", "zh-Hant-TW"]
     names += ["text/html", "image/*", "video/mp4", "image/svg+xml", "application/x.y+json"]
     names += ["https://b.c/d", "https://b.c/文档", "https://b.c/w/Übung_(e)"]
+    names += ["isNew", "iPhone", "HH:mm", "dd.MM.yyyy", "MM/DD/YYYY"]
     words = [
+        "IsNew",
+        "d.h.",
         "https://b.c/d请",
         "请 a",
         "audio/video",
