@@ -35,6 +35,8 @@ _WESTERN = re.compile(
     r"|[’‘“”„‚«»‹›–—…•€£§°©®™¿¡½¼¾ºª²³µ±×÷·†‡¶¥¢‰¬¦¤ƒˆ˜´¨¸¯\xa0\xad]"
 )
 """Letters as in Western European words, one or two among ASCII letters, and signs."""
+_MISPLACED = re.compile("(?<=[a-zß-öø-ÿšœž])[À-ÖØ-ÞŠŽŸ‡ˆ‹›§]|(?<=[A-Z])[ŠŽŸ‡ˆ‹›§](?=[a-z])")
+"""Capitals and signs inside words, where the letters of another encoding are misread."""
 _NOT_WESTERN = re.compile("(?![ŒœŠšŽž])[Ā-ž]")
 _VOWEL = "aeiouyáéíóúýěůőűąęăâîäöüôāēīūėįų"
 _CENTRAL = re.compile(
@@ -165,7 +167,13 @@ def _beyond(text: str) -> Counter[str]:
 
 def _western(text: str) -> int:
     """Return the surprise of non-ASCII characters, read as a Western European alphabet."""
-    return _of_alphabet(_WESTERN.sub("", text)) + _IN_PLACE * _matched(_WESTERN, text)
+    misplaced = _IN_PLACE * len(_MISPLACED.findall(text))
+    return _of_alphabet(_WESTERN.sub("", text)) + _IN_PLACE * _matched(_WESTERN, text) + misplaced
+
+
+def _of_mac(text: str) -> int:
+    """Return the same for the encoding of old Macs, which Excel still writes there."""
+    return _IN_PLACE + _western(text)
 
 
 def _latin(frequent: re.Pattern[str], text: str) -> int:
@@ -219,6 +227,7 @@ ENCODINGS: dict[str, Callable[[str], int]] = {
     "cp1252": _western,
     "cp1250": partial(_latin, _CENTRAL),
     "cp1257": partial(_latin, _BALTIC),
+    "macintosh": _of_mac,
     "cp1251": partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT),
     "koi8-r": partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT),
     "cp1253": partial(_seldom, _GREEK_WORD, _GREEK, _GREEK_FREQUENT),
