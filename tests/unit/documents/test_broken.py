@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.word_translator import WordTranslator, backwards, in_capitals, translated
 
-from dragoman.documents.dialects import with_plain_code
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document
 from dragoman.errors import InputError
@@ -47,14 +46,6 @@ def test_what_does_not_end_is_read_in_linear_time(
     begin = thread_time()
     translated(f"{start}{piece * 40_000}{end}\n", name)
     assert thread_time() - begin < 8
-
-
-def test_ticks_without_partners_are_read_in_linear_time() -> None:
-    """Each run of them is longer than the one before, so that none is the end of another."""
-    ticks = " ".join("`" * count for count in range(1, 1000))
-    begin = thread_time()
-    assert with_plain_code(f"{ticks} {{{{ a }}}}") == f"{ticks} xxxxxxx"
-    assert thread_time() - begin < 3
 
 
 def test_xhtml_is_read_as_xml() -> None:

@@ -3,11 +3,13 @@
 import json
 import re
 import tracemalloc
+from time import thread_time
 
 import pytest
 from tests.unit.documents.test_runs import document_of
 from tests.word_translator import WordTranslator, translated
 
+from dragoman.documents.dialects import with_plain_code
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import Draft
 
@@ -63,3 +65,11 @@ def test_no_text_and_no_long_name_is_held_twice(name: str, data: bytes) -> None:
     assert draft.report().translated
     assert len(made) < len(data) + 200_000
     assert peak < (8.5 * len(data) if data.count(b"words") else 4_000_000)
+
+
+def test_ticks_without_partners_are_read_in_linear_time() -> None:
+    """Each run of them is longer than the one before, so that none is the end of another."""
+    ticks = " ".join("`" * count for count in range(1, 1000))
+    begin = thread_time()
+    assert with_plain_code(f"{ticks} {{{{ a }}}}") == f"{ticks} xxxxxxx"
+    assert thread_time() - begin < 3
