@@ -87,7 +87,11 @@ def passed(parts: Parts, residual: Residual, length: int, f: Callable[[Tensor], 
     read = normed(parts, residual.norm, length) if residual.pre else parts
     alpha = 1.0 if residual.pre else residual.alpha
     after = {key: [alpha * vector for vector in vectors] for key, vectors in parts.items()}
-    for key, vectors in f(torch.stack([stream(read, t) for t in range(length)])).items():
+    added = f(torch.stack([stream(read, t) for t in range(length)]))
+    if not isinstance(residual.out_norm, nn.Identity):
+        added.setdefault(BIASES, [torch.zeros_like(parts[BIASES][0])] * length)
+        added = normed(added, residual.out_norm, length)
+    for key, vectors in added.items():
         old = after.get(key, [torch.zeros_like(vector) for vector in vectors])
         after[key] = [one + other for one, other in zip(old, vectors, strict=True)]
     return after if residual.pre else normed(after, residual.norm, length)

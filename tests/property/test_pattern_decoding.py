@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.models.family import DECODERS, RWKV, make_decoder
+from tests.unit.models.family import DECODERS, RWKV, TWO_BASES, make_decoder
 from tests.unit.models.small import PAD, distance, random_ids
 from torch.nn.functional import pad
 
@@ -62,6 +62,7 @@ CONFIGS = {
         if name not in WITHOUT_SCORES or scheme not in ("relative-bias", "alibi")
     },
     **DECODERS,
+    "two bases": TWO_BASES,
     "rwkv": RWKV,
     "rwkv, post-norm": replace(RWKV, norm_position="post", positions=Sinusoidal()),
     "rwkv, gpt2-init": replace(RWKV, init="gpt2", norm="rms", bias=False, num_layers=1),

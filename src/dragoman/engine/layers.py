@@ -53,7 +53,7 @@ class FrozenAttention:
         self.output = prepared(attention.out_proj, arithmetic=arithmetic)
         self._q_norm, self._k_norm = copied(attention.q_norm), copied(attention.k_norm)
         self._scale, self._pattern = attention.scale, attention.pattern
-        self._soft_cap = attention.soft_cap
+        self._soft_cap, self._is_local = attention.soft_cap, attention.is_local
         self._num_heads, self._num_kv_heads = attention.num_heads, attention.num_kv_heads
         self._head_dim = attention.head_dim
         self.recorded = _all_recorded(self._project, self.output) and not self._normed
@@ -133,8 +133,8 @@ class FrozenAttention:
         heads_BLhd = projected_BLX.unflatten(2, (-1, self._head_dim))
         q, k, v = (part.transpose(1, 2) for part in heads_BLhd.split(counts, dim=2))
         q, k = self._norm_q(q), self._k_norm(k)
-        if info.angles is not None:
-            q, k = rotate(q, info.angles), rotate(k, info.angles)
+        if (angles := info.rotation(local=self._is_local)) is not None:
+            q, k = rotate(q, angles), rotate(k, angles)
         return q, KeyValue(k, v)
 
     def _norm_q(self, q: Tensor) -> Tensor:
@@ -237,9 +237,10 @@ class FrozenResidual:
     """`Residual` around a sublayer whose last product adds its result to `x`."""
 
     def __init__(self, residual: Residual) -> None:
-        self._norm = FrozenNorm(residual.norm)
+        self._norm, self._out_norm = FrozenNorm(residual.norm), FrozenNorm(residual.out_norm)
+        self._ends = not isinstance(residual.out_norm, nn.Identity)
         self._pre, self._alpha = residual.pre, residual.alpha
-        self.recorded = self._norm.recorded and self._alpha == 1.0
+        self.recorded = self._norm.recorded and self._alpha == 1.0 and not self._ends
         """Whether `record` can be called."""
 
     def __call__(
@@ -251,9 +252,13 @@ class FrozenResidual:
     ) -> Tensor:
         """Return `x + last(body(norm(x)))`, or `norm(alpha * x + last(body(x)))`.
 
+        With a second norm, return `x + out_norm(last(body(norm(x))))`.
+
         In a program, the result overwrites `x`.
         """
         hidden_MX = body(self._norm(x_MD, program, apart=True) if self._pre else x_MD)
+        if self._ends:
+            return x_MD + self._out_norm(last(hidden_MX))
         if program is not None:
             x_MD = _quantized(last).record(program, hidden_MX, x_MD, added_RO=x_MD)
         else:

@@ -33,7 +33,7 @@ Instead of carrying each part forward, the row is carried back. `g` starts as `s
     at a norm       biases += beta . g;   h = gamma * g / sigma(y);   g = h - mean(h)  (RMS: g = h)
     at a sublayer   share of head i = g . (z_i W_O,i);   biases += g . b_O
                     share of the feed-forward network = g . f(x), including its biases
-    past it         g = alpha g, in post-norm
+    past it         g as before the sublayer's second norm, if it has one; alpha g, in post-norm
     at the start    share of the embedding = g . x_0, including positions and its own norm
 
 where `z_i` is the output of head i. The shares sum to the logit before a soft cap. They measure
@@ -77,7 +77,7 @@ def explain_logits(
     watched: list[nn.Module] = [view.decoder.final_norm, *layers]
     for layer in layers:
         for _, sublayer, residual in _sublayers(layer):
-            watched += [residual.norm, getattr(sublayer, "out_proj", sublayer)]
+            watched += [residual.norm, residual.out_norm, getattr(sublayer, "out_proj", sublayer)]
     for module in watched:
         module.register_forward_hook(keep)
     with inference(view) as device:
@@ -142,6 +142,8 @@ def _shares(model: Writer, flow: Flow, ids_T: Tensor) -> Iterator[LogitPart]:
         for name, sublayer, residual in reversed([*_sublayers(layer)]):
             if not residual.pre:
                 rows.pass_norm(residual.norm, flow[residual.norm][0])
+            past_TD = residual.alpha * rows.g_TD
+            rows.pass_norm(residual.out_norm, flow[residual.out_norm][0])
             if isinstance(sublayer, MultiHeadAttention):
                 out = sublayer.out_proj
                 rows.pass_bias(out.bias)
@@ -152,8 +154,7 @@ def _shares(model: Writer, flow: Flow, ids_T: Tensor) -> Iterator[LogitPart]:
             else:
                 shares = (rows.g_TD * flow[sublayer][1]).sum(-1).tolist()
                 yield LogitPart(name=name, layer=layer.index, shares=tuple(shares))
-            if not residual.pre:
-                rows.g_TD = residual.alpha * rows.g_TD
+            rows.g_TD = past_TD
     shares = (rows.g_TD * flow[layers[0]][0]).sum(-1).tolist()
     yield LogitPart(name="embedding", shares=tuple(shares))
     yield LogitPart(name="biases", shares=tuple(rows.biases_T.tolist()))

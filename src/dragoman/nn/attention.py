@@ -67,6 +67,8 @@ class MultiHeadAttention(nn.Module):
         self.k_norm = RMSNorm(d, eps=norm_eps) if qk_norm else nn.Identity()
         self.dropout = Dropout(dropout)
         self.pattern: Pattern = pattern or Full()
+        self.is_local = self.pattern.is_local
+        """Whether the layer has a window, which may have rotary angles of its own."""
         init_linear(self.q_proj)
         init_linear(self.kv_proj, parts=2)
         init_linear(self.out_proj)
@@ -75,15 +77,16 @@ class MultiHeadAttention(nn.Module):
         """Return the rotated queries of every head, `(B, H, T, d)`."""
         q_BTHd = self.q_proj(query_BTD).unflatten(-1, (self.num_heads, self.head_dim))
         q_BHTd: Tensor = self.q_norm(q_BTHd).transpose(1, 2)
-        return q_BHTd if info.angles is None else rotate(q_BHTd, info.angles)
+        angles = info.rotation(local=self.is_local)
+        return q_BHTd if angles is None else rotate(q_BHTd, angles)
 
     def project_kv(self, source_BSD: Tensor, info: PositionInfo = NO_POSITIONS) -> KeyValue:
         """Return the rotated keys and the values of `(B, S, D)`, each `(B, K, S, d)`."""
         kv_BS2Kd = self.kv_proj(source_BSD).unflatten(-1, (2, self.num_kv_heads, self.head_dim))
         k_BSKd, v_BSKd = kv_BS2Kd.unbind(dim=2)
         k_BKSd = self.k_norm(k_BSKd).transpose(1, 2)
-        if info.angles is not None:
-            k_BKSd = rotate(k_BKSd, info.angles)
+        if (angles := info.rotation(local=self.is_local)) is not None:
+            k_BKSd = rotate(k_BKSd, angles)
         return KeyValue(k_BKSd, v_BSKd.transpose(1, 2))
 
     def forward(

@@ -18,7 +18,7 @@ from dragoman.nn.position.sinusoidal import Sinusoidal
 from dragoman.nn.sizes import head_width
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
-NormPosition = Literal["post", "pre", "deepnorm"]
+NormPosition = Literal["post", "pre", "sandwich", "deepnorm"]
 LOOKED_AT = 64
 """Number of tokens for which the mask of a decoder's pattern is checked against `is_causal`."""
 
@@ -70,9 +70,10 @@ class LayerConfig:
     norm_eps: Positive = 1e-5
     """Epsilon of the norms, added to the variance."""
     norm_position: NormPosition = "post"
-    """Post-norm as in the paper, pre-norm, or DeepNorm for deep post-norm stacks."""
+    """Post-norm as in the paper, pre-norm, pre-norm with a second norm after each sublayer, or
+    DeepNorm for deep post-norm stacks."""
     final_norm: bool | None = None
-    """Whether each stack ends in a norm; by default only pre-norm stacks do."""
+    """Whether each stack ends in a norm; by default post-norm stacks do not."""
     init: InitName = "xavier"
     """Initialization of matrices: Xavier-uniform, or scaled by depth as in GPT-2."""
     dropout: BelowOne = 0.1
@@ -126,7 +127,8 @@ class LayerConfig:
     @property
     def ends_in_norm(self) -> bool:
         """Whether each stack ends in a norm."""
-        return self.norm_position == "pre" if self.final_norm is None else self.final_norm
+        before = self.norm_position in ("pre", "sandwich")
+        return before if self.final_norm is None else self.final_norm
 
     def make_attention(self, pattern: Pattern) -> MultiHeadAttention:
         """Build an attention module with these settings."""

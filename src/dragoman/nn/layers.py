@@ -35,20 +35,23 @@ class Memory(NamedTuple):
 class Residual(nn.Module):
     """Residual around `f`: post-norm `norm(x + drop(f(x)))`, pre-norm `x + drop(f(norm(x)))`.
 
-    DeepNorm is post-norm with a stronger residual branch, `norm(alpha x + ...)`.
+    DeepNorm is post-norm with a stronger residual branch, `norm(alpha x + ...)`. The sandwich (Ding
+    et al., 2021; Gemma 2) is pre-norm with a second norm, `x + drop(out_norm(f(norm(x))))`.
     """
 
     def __init__(self, config: LayerConfig, alpha: float = 1.0) -> None:
         super().__init__()
         self.norm = config.make_norm()
+        between = config.norm_position == "sandwich"
+        self.out_norm = config.make_norm() if between else nn.Identity()
         self.dropout = Dropout(config.dropout)
-        self.pre = config.norm_position == "pre"
+        self.pre = between or config.norm_position == "pre"
         self.alpha = alpha
 
     def forward(self, x_BLD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply the sublayer, dropout, the residual connection and the norm."""
         if self.pre:
-            out_BLD: Tensor = x_BLD + self.dropout(sublayer(self.norm(x_BLD)))
+            out_BLD: Tensor = x_BLD + self.dropout(self.out_norm(sublayer(self.norm(x_BLD))))
         else:
             kept_BLD = x_BLD if self.alpha == 1.0 else self.alpha * x_BLD
             out_BLD = self.norm(kept_BLD + self.dropout(sublayer(x_BLD)))

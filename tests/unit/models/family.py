@@ -7,7 +7,17 @@ from tests.unit.models.small import V, stir
 
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
-from dragoman.nn import ALiBi, Learned, NoPositions, RelativeBias, Rotary, Rwkv
+from dragoman.nn import (
+    ALiBi,
+    Causal,
+    Learned,
+    LinearScaling,
+    NoPositions,
+    RelativeBias,
+    Rotary,
+    Rwkv,
+    SlidingWindow,
+)
 
 DECODER = DecoderOnlyConfig(
     vocab_size=V, d_model=16, num_heads=4, d_ff=24, num_layers=2, dropout=0.0, norm_position="pre"
@@ -30,8 +40,15 @@ DECODERS = {
     "no-positions": replace(DECODER, positions=NoPositions()),
     "post-norm": replace(DECODER, norm_position="post", embedding_norm=True),
     "deepnorm": replace(DECODER, norm_position="deepnorm", output_bias=True),
+    "sandwich": replace(DECODER, norm_position="sandwich", norm="rms"),
     "capped": replace(DECODER, logit_soft_cap=2.0, score_soft_cap=2.0, logit_scale=0.5),
 }
+TWO_BASES = replace(
+    DECODER,
+    num_layers=3,
+    positions=Rotary(local_base=50.0, scaling=LinearScaling(factor=4.0)),
+    patterns=(SlidingWindow(size=3), Causal()),
+)
 RWKV = replace(DECODER, num_layers=3, patterns=(Rwkv(),), positions=NoPositions())
 
 ENCODER = EncoderOnlyConfig(vocab_size=V, d_model=16, num_heads=4, d_ff=24, num_layers=2)

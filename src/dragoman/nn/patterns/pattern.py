@@ -37,6 +37,11 @@ class Pattern(ABC):
         return False
 
     @property
+    def is_local(self) -> bool:
+        """Whether a query sees only the keys near it, so positions may have angles of their own."""
+        return False
+
+    @property
     def counts_places(self) -> bool:
         """Whether it counts positions from the start of a row, which left padding shifts."""
         return False

@@ -45,6 +45,8 @@ class SlidingWindow(Pattern):
     causal: bool = True
     """Whether no query sees a later key."""
 
+    is_local = True
+
     @property
     def is_causal(self) -> bool:
         """Whether no query sees a later key."""

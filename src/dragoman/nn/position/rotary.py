@@ -168,6 +168,9 @@ class Rotary(Scheme):
     paper)."""
     scaling: RotaryScaling | None = None
     """How frequencies change for contexts longer than the training context."""
+    local_base: Annotated[float, Range(above=1)] | None = None
+    """Base in layers with a window, where frequencies are not scaled (Gemma 3); by default they are
+    as in other layers."""
 
     def make_rotation(self, head_dim: int) -> "RotaryAngles":
         """Make the rotary angles for heads of this width."""
@@ -198,6 +201,13 @@ class RotaryAngles:
 
     def angles(self, positions: Positions, like: Tensor) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""
+        angles = self._angles(positions, like)
+        if self.scheme.local_base is None:
+            return angles
+        scheme = Rotary(base=self.scheme.local_base, pairing=self.scheme.pairing)
+        return angles._replace(local=RotaryAngles(scheme, self.head_dim).angles(positions, like))
+
+    def _angles(self, positions: Positions, like: Tensor) -> Angles:
         scaling = self.scheme.scaling or LinearScaling(factor=1.0)
         length = end_of(positions) if self.follows_length else 0
         theta = scaling.frequencies(self.scheme.base, self.head_dim, length)
@@ -221,7 +231,7 @@ def inverse_frequencies(base: float, head_dim: int) -> Tensor:
 
 def rotate(x_BHLd: Tensor, angles: Angles) -> Tensor:
     """Rotate each pair `(a, b)` of `(B, H, L, d)` to `(a cos - b sin, b cos + a sin)`."""
-    cos_Lp, sin_Lp, pairing = angles
+    cos_Lp, sin_Lp, pairing, _ = angles
     if pairing == "halves":
         a_BHLp, b_BHLp = x_BHLd.chunk(2, dim=-1)
     else:

@@ -33,6 +33,8 @@ class Angles(NamedTuple):
     cos_Lp: Tensor
     sin_Lp: Tensor
     pairing: Pairing
+    local: "Angles | None" = None
+    """Those of layers with a window, if they have others."""
 
 
 class Rotation(Protocol):
@@ -55,6 +57,11 @@ class PositionInfo(NamedTuple):
     """Bias on the scores."""
     pack: Callable[[Pattern], Pattern] | None = None
     """Confines a pattern to the documents that are packed into each row."""
+
+    def rotation(self, *, local: bool) -> Angles | None:
+        """Return the angles of layers with a window (`local`) or without one."""
+        own = self.angles.local if local and self.angles is not None else None
+        return own or self.angles
 
     def confine(self, pattern: Pattern) -> Pattern:
         """Return the pattern, confined to the documents of the rows if they are packed."""
