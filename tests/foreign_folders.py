@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
+from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer, Tokenizer
+from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
 
 from dragoman.folder.tokenizers.pieces import CODES
 
@@ -200,6 +202,22 @@ def bert(folder: Path, *, fast: bool = True) -> dict[str, Any]:
     return {"model_type": "bert"}
 
 
+def gemma(folder: Path, *, fast: bool = True) -> dict[str, Any]:  # noqa: ARG001 -- only fast
+    """Write a BPE model with bytes for unknown characters, and without a mark before a text."""
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    names = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>"]
+    learnt = Tokenizer(BPE(unk_token="<unk>"))  # noqa: S106
+    pieces = [*names, *(f"<0x{byte:02X}>" for byte in range(256))]
+    lines = [line.replace(" ", "▁") for line in SENTENCES * 20]
+    learnt.train_from_iterator(lines, BpeTrainer(vocab_size=900, special_tokens=pieces))
+    model = json.loads(learnt.to_str())["model"]
+    merges = [tuple(pair) for pair in model["merges"]]
+    made = transformers.GemmaTokenizer(vocab=model["vocab"], merges=merges)
+    made.add_special_tokens({"additional_special_tokens": names[-2:]})
+    made.save_pretrained(folder)
+    return {"model_type": "gemma3_text"}
+
+
 FAMILIES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "marian": marian,
     "m2m100": m2m100,
@@ -220,5 +238,6 @@ FAMILIES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "bart": _byte_level("BartTokenizer", "bart"),
     "roberta": _byte_level("RobertaTokenizer", "roberta"),
     "qwen2": _byte_level("Qwen2Tokenizer", "qwen2"),
+    "gemma": gemma,
     "bert": bert,
 }

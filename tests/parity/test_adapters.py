@@ -27,6 +27,7 @@ MODULES = {
     "llama": (["q_proj", "k_proj", "down_proj"], ("q_proj", "k_proj", "down")),
     "bert": (["query", "value"], ("q_proj", "v_proj")),
     "t5": (["q", "v"], ("q_proj", "v_proj")),
+    "gemma3": (["o_proj", "gate_proj"], ("out_proj", "up")),
 }
 """Their names, and ours, of the same matrices."""
 

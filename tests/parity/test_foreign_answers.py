@@ -48,6 +48,8 @@ DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "Qwen3ForCausalLM": ("qwen2", SIZES),
     "MistralForCausalLM": ("qwen2", {**SIZES, "sliding_window": 6}),
     "GemmaForCausalLM": ("qwen2", SIZES),
+    "Gemma2ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6}),
+    "Gemma3ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6, "sliding_window_pattern": 2}),
 }
 CLASSIFIERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "BertForSequenceClassification": ("bert", ENCODER),

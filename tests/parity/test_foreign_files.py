@@ -13,6 +13,7 @@ from tests.parity.test_foreign_logits import (
     BERT,
     DISTIL,
     GPT2,
+    IMAGES,
     LLAMA,
     PUBLISHED,
     SEPARATE,
@@ -25,7 +26,7 @@ from dragoman.errors import InputError
 from dragoman.folder.foreign import FAMILIES, family
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.heads import TaggingHead
-from dragoman.nn import Causal, SlidingWindow
+from dragoman.nn import Causal, LinearScaling, Rotary, SlidingWindow
 
 State = dict[str, Tensor]
 MANY_HEADS = {**BERT, "hidden_size": 128, "num_attention_heads": 64}  # which their defaults keep
@@ -41,6 +42,7 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2LMHeadModel", GPT2),
     "bert": ("BertForMaskedLM", BERT),
     "llama": ("LlamaForCausalLM", {**LLAMA, "tie_word_embeddings": True}),
+    "gemma3": ("Gemma3ForConditionalGeneration", IMAGES),
 }
 
 
@@ -113,6 +115,8 @@ ONLY_SIZES: dict[str, dict[str, Any]] = {
     "gpt2": GPT2,
     "distilbert": DISTIL,
     "gemma": {**MANY_HEADS, "num_attention_heads": 16},
+    **dict.fromkeys(("gemma2", "gemma3_text"), LLAMA),
+    "gemma3": {"text_config": LLAMA},
     "llama": LLAMA,
 }
 
@@ -136,6 +140,25 @@ def test_windows_begin_at_the_layer_that_old_files_tell(kind: str) -> None:
     assert family(new).config({"model_type": kind, **keys}) == config
     assert isinstance(config, DecoderOnlyConfig)
     assert config.patterns == (Causal(), Causal(), SlidingWindow(size=5))
+
+
+def test_gemma_3_has_two_rotary_bases_in_files_of_any_version() -> None:
+    """`rope_parameters` by kind of layer, or the base, the local base and the scaling by name."""
+    scaling = {"rope_type": "linear", "factor": 8.0}
+    old = {**LLAMA, "num_hidden_layers": 4, "sliding_window_pattern": 2, "rope_scaling": scaling}
+    for keys in ({}, {"rope_theta": 500.0, "rope_local_base_freq": 50.0}):
+        given = {"model_type": "gemma3_text", **old, **keys}
+        new = AutoConfig.for_model(**given).to_dict()
+        assert new["rope_parameters"]["full_attention"]["factor"] == 8.0
+        config = family(given).config(given)
+        assert explicit(config) == explicit(family(new).config(new))
+        assert config.positions == Rotary(
+            base=keys.get("rope_theta", 1e6),
+            scaling=LinearScaling(factor=8.0),
+            local_base=keys.get("rope_local_base_freq", 1e4),
+        )
+        assert isinstance(config, DecoderOnlyConfig)
+        assert config.patterns == (SlidingWindow(size=4096), Causal()) * 2
 
 
 def test_labels_are_in_the_order_of_their_numbers() -> None:
@@ -259,7 +282,15 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     ],
     "distilbert": [{"architectures": ["DistilBertForQuestionAnswering"]}],
     "gemma": [{"use_bidirectional_attention": True}, {"hidden_activation": "mish"}],
-    "gemma2": [{"model_type": "gemma2"}],
+    "gemma2": [{"use_bidirectional_attention": True}, {"hidden_activation": "mish"}],
+    "gemma3_text": [
+        {"use_bidirectional_attention": True},
+        {
+            "rope_type": "linear",
+            "rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2.0}},
+        },
+    ],
+    "gemma3": [{"architectures": ["Gemma3Model"]}],
     "umt5": [{"model_type": "umt5"}],
     "mistral": [{"layer_types": ["chunked_attention"]}],
     "qwen3": [{"sliding_window": None, "layer_types": ["sliding_attention"]}],

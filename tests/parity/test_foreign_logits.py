@@ -63,6 +63,37 @@ LLAMA = {
 }
 ODD = {**LLAMA, "head_dim": 10, "num_key_value_heads": 1, "rms_norm_eps": 0.05}
 WINDOWS = {**LLAMA, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 3}
+GEMMA2 = {
+    **ODD,
+    "num_hidden_layers": 4,
+    "sliding_window": 3,
+    "query_pre_attn_scalar": 7,
+    "attn_logit_softcapping": 2.0,
+    "final_logit_softcapping": 5.0,
+}
+GEMMA3 = {
+    **ODD,
+    "num_hidden_layers": 4,
+    "sliding_window": 3,
+    "sliding_window_pattern": 3,
+    "query_pre_attn_scalar": 7,
+    "rope_parameters": {
+        "full_attention": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 8.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+    },
+}
+IMAGES = {
+    "text_config": {**GEMMA3, "num_attention_heads": 8},
+    "vision_config": {
+        "hidden_size": 8,
+        "image_size": 16,
+        "patch_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+    },
+    "mm_tokens_per_image": 4,
+}
 BERT: dict[str, Any] = {
     "vocab_size": V,
     "hidden_size": 12,
@@ -171,6 +202,26 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
             "tie_word_embeddings": False,
         },
     },
+    "Gemma2ForCausalLM": {
+        "gemma2": GEMMA2,
+        "gemma2-no-caps": {
+            **GEMMA2,
+            "attn_logit_softcapping": None,
+            "final_logit_softcapping": None,
+            "rope_parameters": {"rope_type": "linear", "rope_theta": 100.0, "factor": 3.0},
+        },
+    },
+    "Gemma3ForCausalLM": {
+        "gemma3": GEMMA3,
+        "gemma3-all-windows": {**GEMMA3, "layer_types": ["sliding_attention"] * 4},
+        "gemma3-cap": {
+            **GEMMA3,
+            "layer_types": ["full_attention"] * 4,
+            "final_logit_softcapping": 5.0,
+            "attention_bias": True,
+        },
+    },
+    "Gemma3ForConditionalGeneration": {"gemma3-images": IMAGES},
     "BertModel": {"bert": BERT},
     "BertForMaskedLM": {"bert-masked": BERT, "bert-masked-other": OTHER | {"pad_token_id": 4}},
     "BertForPreTraining": {"bert-pretraining": BERT},

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.foreign_folders import set_keys
+from tests.foreign_folders import FAMILIES, set_keys
+from tests.parity.foreign import make_named
 from tests.parity.test_foreign_answers import ENCODER, GPT2, SIZES
 from tests.parity.test_foreign_answers import make as make_model
+from tests.parity.test_foreign_logits import IMAGES
 from tests.parity.test_foreign_texts import SMALL
 
 from dragoman.convert.eight_bits import quantize
@@ -32,6 +34,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "qwen2": ("qwen2", "Qwen2ForCausalLM", SIZES),
     "qwen2-window": ("qwen2", "Qwen2ForCausalLM", WINDOW),
     "qwen3-window": ("qwen2", "Qwen3ForCausalLM", WINDOW),
+    "gemma2": ("gemma", "Gemma2ForCausalLM", {**SIZES, "sliding_window": 6}),
+    "gemma3": ("gemma", "Gemma3ForCausalLM", {**SIZES, "sliding_window": 6}),
     "bert-classes": ("bert", "BertForSequenceClassification", ENCODER),
     "bert-tags": ("bert", "BertForTokenClassification", ENCODER),
     "bert-words": ("bert", "BertForMaskedLM", ENCODER),
@@ -56,6 +60,23 @@ def make(path: Path, case: str, spread: float = 0.2, **sizes: int) -> Path:
 def read(path: Path) -> ModelFolder:
     """Load a folder."""
     return read_folder(path, device="cpu")
+
+
+@pytest.mark.filterwarnings("ignore:.*for text and images")
+def test_a_model_for_images_is_compared_by_its_part_for_text(tmp_path: Path) -> None:
+    """The rest is not read, which is said; it is kept for the way back."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    text = {**IMAGES["text_config"], "vocab_size": 1000}
+    model = make_named(
+        "Gemma3ForConditionalGeneration", {**IMAGES, "text_config": text}, torch.float32
+    )
+    model.save_pretrained(theirs)
+    FAMILIES["gemma"](theirs)
+    with pytest.warns(UserWarning, match="theirs holds a model for text and images"):
+        assert (worst := take_over(theirs, ours)) is not None
+    assert worst <= 1e-5
+    assert verify(read(ours)) <= 1e-5
+    assert verify(read(theirs)) <= 1e-5
 
 
 @pytest.mark.parametrize("case", CASES)

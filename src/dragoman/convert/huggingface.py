@@ -157,9 +157,16 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
     cls = getattr(transformers, name, None)
     if cls is None:
         raise InputError(f"transformers has no class {name}, which {folder / CONFIG} names")
-    config = transformers.AutoConfig.for_model(hf["model_type"], **said)
+    if (made := getattr(cls, "config_class", None)) is None:
+        config = transformers.AutoConfig.for_model(hf["model_type"], **said)
+    else:  # of the part for text, if the model has others
+        config = made(**said)
     return cls.from_pretrained(
-        None, config=config, state_dict=state, dtype=torch.float32, attn_implementation="eager"
+        None,
+        config=config,
+        state_dict=kind.current(state),
+        dtype=torch.float32,
+        attn_implementation="eager",
     ).eval()
 
 

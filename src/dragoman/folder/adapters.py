@@ -241,7 +241,7 @@ def _names_there(model: nn.Module, config: FolderConfig) -> dict[str, str]:
         return {name: name for name in ours}
     family = FAMILIES[config.published.family]
     bare = isinstance(config.model, EncoderOnlyConfig) and isinstance(config.model.head, NoHead)
-    prefix, names = "" if bare else family.prefix, dict[str, str]()
+    prefix, names = "" if bare else family.outer or family.prefix, dict[str, str]()
     for name, (path, at, parts) in ours.items():
         rule = look_up(family.modules, f"{path}.weight")
         found = rule.names

@@ -30,6 +30,7 @@ from dragoman.models.config import ModelConfig
 LAYOUT, REST = "tensors.json", "rest.safetensors"
 KEPT = (
     *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
+    *("preprocessor_config.json", "processor_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
     *("vocab.json", "target_vocab.json", "vocab.txt", "merges.txt"),

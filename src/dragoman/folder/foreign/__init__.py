@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign import bart, bert, gpt2, llama, t5
+from dragoman.folder.foreign import bart, bert, gemma, gpt2, llama, t5
 from dragoman.folder.foreign.reading import HF, Family, unsupported
 
 __all__ = ["FAMILIES", "RULES", "WRITTEN", "Family", "family"]
@@ -19,7 +19,10 @@ FAMILIES: Mapping[str, Family] = {
     "bert": bert.BERT,
     "camembert": bert.CAMEMBERT,
     "distilbert": bert.DISTILBERT,
-    "gemma": llama.GEMMA,
+    "gemma": gemma.GEMMA,
+    "gemma2": gemma.GEMMA2,
+    "gemma3": gemma.GEMMA3_WITH_IMAGES,
+    "gemma3_text": gemma.GEMMA3,
     "gpt2": gpt2.GPT2,
     "llama": llama.LLAMA,
     "m2m_100": bart.M2M100,

@@ -116,10 +116,15 @@ def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str
 
 
 def read_hf(folder: Path) -> HF:
-    """Return the contents of `config.json`, or the equivalent for Marian's own archive."""
+    """Return the contents of `config.json`: the part for text, if it has others.
+
+    For Marian's own archive, return the equivalent.
+    """
     if archive := _archive(folder):
         return read_marian_config(archive)
-    return read_object(folder / CONFIG)
+    hf = read_object(folder / CONFIG)
+    kind = FAMILIES.get(str(hf.get("model_type")))
+    return kind.text(hf) if kind else hf
 
 
 def _archive(folder: Path) -> Path | None:

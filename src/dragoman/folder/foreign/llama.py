@@ -1,11 +1,10 @@
-"""Llama (Touvron et al., 2023), Mistral, Qwen (Yang et al., 2025), Gemma and StarCoder2.
+"""Llama (Touvron et al., 2023), Mistral, Qwen (Yang et al., 2025) and StarCoder2.
 
 Decoder-only: pre-norm with RMSNorm, rotary positions, SwiGLU, grouped-query heads. Mistral (Jiang
 et al., 2023) attends to a window of tokens, Qwen2 and Qwen3 optionally in their later layers. Qwen2
 has biases on queries, keys and values; Qwen3 normalizes the queries and keys of each head before
-rotation. Gemma (Mesnard et al., 2024) scales its embeddings and stores the weights of its norms
-minus 1. StarCoder2 (Lozhkov et al., 2024) is the plain Transformer with rotary positions, LayerNorm
-and biases, as built by our own decoder recipes.
+rotation. StarCoder2 (Lozhkov et al., 2024) is the plain Transformer with rotary positions,
+LayerNorm and biases, as built by our own decoder recipes.
 """
 
 import math
@@ -28,7 +27,7 @@ from dragoman.folder.foreign.reading import (
     token_ids,
     unsupported,
 )
-from dragoman.folder.foreign.weights import Table, joined, plus_one, under
+from dragoman.folder.foreign.weights import Table, joined, under
 from dragoman.folder.tokenizers.built import by_merges
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
 from dragoman.models.config import DecoderOnlyConfig
@@ -42,7 +41,6 @@ from dragoman.nn import (
     SlidingWindow,
     YaRN,
 )
-from dragoman.nn.feedforward import Activation
 from dragoman.nn.position.rotary import RotaryScaling
 
 MOST_LAYERS = 10_000
@@ -63,20 +61,27 @@ LAYER: Table = {
 
 def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
     """Return the pattern of each layer; a single one if all are the same."""
-    kinds = hf.get("layer_types") or ["full_attention"] * min(hf["num_hidden_layers"], MOST_LAYERS)
     slides = hf["use_sliding_window"]  # always read: without it their class has no window
-    if not hf.get("layer_types") and slides and hf["sliding_window"] is not None:
-        first = hf["max_window_layers"]
-        kinds[first:] = ["sliding_attention"] * len(kinds[first:])
+    first = hf["max_window_layers"] if slides and hf["sliding_window"] is not None else MOST_LAYERS
+    return patterns(hf, lambda layer: layer >= first)
+
+
+def patterns(hf: HF, slides: Callable[[int], bool]) -> tuple[AttentionPattern, ...]:
+    """Return the pattern of each layer, a single one if all are the same.
+
+    If the config does not list them, `slides` tells whether a layer has a window.
+    """
+    names = "full_attention", "sliding_attention"
+    layers = range(min(hf["num_hidden_layers"], MOST_LAYERS))
+    kinds = hf.get("layer_types") or [names[bool(slides(layer))] for layer in layers]
     known: dict[str, AttentionPattern] = {"full_attention": Causal()}
     if "sliding_attention" in kinds:
         known["sliding_attention"] = SlidingWindow(size=required(hf, "sliding_window"))
     for kind in kinds:
         if kind not in known:
-            names = "known are full_attention and sliding_attention"
-            raise InputError(unsupported("layer_types", kind, names))
-    patterns = tuple(known[kind] for kind in kinds)
-    return patterns if len(set(patterns)) > 1 else patterns[:1]
+            raise InputError(unsupported("layer_types", kind, f"known are {' and '.join(names)}"))
+    found = tuple(known[kind] for kind in kinds)
+    return found if len(set(found)) > 1 else found[:1]
 
 
 def rotary(hf: HF) -> Rotary:
@@ -85,7 +90,11 @@ def rotary(hf: HF) -> Rotary:
     Since version 5 of transformers, `rope_parameters` contains everything. Before, the base was
     `rope_theta` and the scaling `rope_scaling`, named by `type` and later by `rope_type`.
     """
-    rope: HF = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
+    return rotary_of(hf, hf.get("rope_parameters") or hf.get("rope_scaling") or {})
+
+
+def rotary_of(hf: HF, rope: HF) -> Rotary:
+    """Return our rotary scheme for these rotary parameters; `hf` completes them."""
     for key, value in rope.items():
         if isinstance(value, Mapping):
             raise InputError(unsupported(key, value, "all layers must have the same positions"))
@@ -316,45 +325,4 @@ QWEN3 = replace(
     defaults={**QWEN2.defaults, "head_dim": 128},
     settings={**LLAMA.settings, "qk_norm": True},
     written=_written("qwen3", _qwen3_config),
-)
-
-
-def _gemma_activation(hf: HF) -> Activation:
-    """Read the activation from either key; `gelu` in early files means the tanh approximation."""
-    key = "hidden_activation" if hf.get("hidden_activation") is not None else "hidden_act"
-    if hf[key] == "gelu":
-        return "gelu_tanh"
-    read: Activation = activation(key)(hf)
-    return read
-
-
-def _gemma_patterns(hf: HF) -> tuple[AttentionPattern, ...]:
-    if hf["use_bidirectional_attention"] is not None:
-        only(hf, "use_bidirectional_attention", value=False)
-    return (Causal(),)
-
-
-GEMMA = replace(
-    LLAMA,
-    defaults={
-        **LLAMA.defaults,
-        "num_key_value_heads": 16,
-        "head_dim": 256,
-        "hidden_act": "gelu_pytorch_tanh",
-        "tie_word_embeddings": True,
-        "use_bidirectional_attention": None,
-        "pad_token_id": 0,
-        "bos_token_id": 2,
-        "eos_token_id": 1,
-    },
-    classes=("GemmaForCausalLM",),
-    fields={**LLAMA.fields, "activation": _gemma_activation, "patterns": _gemma_patterns},
-    settings={**LLAMA.settings, "scale_embedding": True},
-    modules={
-        **LLAMA.modules,
-        "decoder.layers.*.self_attn_residual.norm": plus_one("layers.*.input_layernorm"),
-        "decoder.layers.*.ffn_residual.norm": plus_one("layers.*.post_attention_layernorm"),
-        "decoder.final_norm": plus_one("norm"),
-    },
-    written=None,
 )

@@ -91,6 +91,12 @@ class Family:
     """Parts of names in old files, and their current names."""
     ignored: tuple[str, ...] = ()
     """Tensors of theirs that the model does not use."""
+    text: Callable[[HF], HF] = lambda hf: hf
+    """Returns the config of the part for text, in a model for images too."""
+    beside: tuple[str, ...] = ()
+    """Prefixes of the tensors of its other parts."""
+    outer: str | None = None
+    """Their prefix in its class, if its part for text alone has another."""
     stored: Callable[[HF, Mapping[str, Tensor]], HF] = lambda hf, _: hf
     """Returns the config with the corrections that the class makes when it reads these weights."""
     tokenizers: Mapping[str, TokenizerRules] = field(default_factory=dict)
@@ -110,7 +116,7 @@ class Family:
 
     def config(self, hf: HF) -> ModelConfig:
         """Return our config. Raises InputError, naming the key, for an unsupported value."""
-        return self._config(_Noted({**self.defaults, **hf}))
+        return self._config(_Noted({**self.defaults, **self.text(hf)}))
 
     def known(self, hf: HF) -> dict[str, Any]:
         """Return the part of a `config.json` from which our config is built.
@@ -118,6 +124,7 @@ class Family:
         It is all that another program needs to know about the model: a publisher's complete file
         may name code to load (`auto_map`, `attn_implementation`, `quantization_config`).
         """
+        hf = self.text(hf)
         noted = _Noted({**self.defaults, **hf})
         self._config(noted)
         return {key: value for key, value in hf.items() if key in noted.keys_read}
@@ -208,9 +215,17 @@ class Family:
 
     def _named(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return a state dict with current names, without the prefix."""
+        state = self.current(state)
+        return {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
+
+    def current(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return a state dict with current names, without the tensors of parts for images."""
         for old, new in self.renamed.items():
             state = {name.replace(old, new): tensor for name, tensor in state.items()}
-        return {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
+        others = self.beside
+        return {
+            n: t for n, t in state.items() if not n.removeprefix(self.prefix).startswith(others)
+        }
 
 
 def _wrapped(names: Collection[str]) -> str:

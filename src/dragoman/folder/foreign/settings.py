@@ -235,6 +235,11 @@ def warn_of_settings(folder: Path, hf: HF, model: ModelConfig) -> None:
     """
     if isinstance(model, EncoderOnlyConfig):
         return
+    if "vision_config" in hf:
+        warnings.warn(
+            f"{folder} holds a model for text and images, of which the part for text is used.",
+            stacklevel=3,
+        )
     said, alone = _settings(folder, hf), (folder / GENERATION).is_file()
     samples, translates = bool(said.get("do_sample")), isinstance(model, EncoderDecoderConfig)
     neutral = {**NOT_APPLIED, **(SAMPLING if translates else TRANSLATORS)}

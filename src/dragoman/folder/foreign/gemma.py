@@ -1,0 +1,157 @@
+"""Gemma (Mesnard et al., 2024), Gemma 2 (Riviere et al., 2024) and Gemma 3 (Kamath et al., 2025).
+
+Llama with scaled embeddings, GEGLU and norms whose weights are stored minus 1. Gemma 2 has a second
+norm after each sublayer, soft caps on scores and logits, a scale of the scores that does not depend
+on the width of a head, and a window in every second layer. Gemma 3 has norms of queries and keys
+instead of the cap on the scores, a window in five of six layers, and unscaled rotary positions of
+another base in these. From its models that read images too, only the part for text is read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dragoman.folder.foreign.llama import LLAMA, patterns, rotary_of
+from dragoman.folder.foreign.reading import HF, activation, only
+from dragoman.folder.foreign.weights import Table, plus_one, under
+from dragoman.nn import AttentionPattern, Causal, Rotary
+from dragoman.nn.feedforward import Activation
+
+
+def _activation(hf: HF) -> Activation:
+    """Read the activation from either key; `gelu` in early files means the tanh approximation."""
+    key = "hidden_activation" if hf.get("hidden_activation") is not None else "hidden_act"
+    if hf[key] == "gelu":
+        return "gelu_tanh"
+    read: Activation = activation(key)(hf)
+    return read
+
+
+def _causal(hf: HF) -> tuple[AttentionPattern, ...]:
+    """Return causal attention in all layers; any other is rejected."""
+    if hf["use_bidirectional_attention"] is not None:
+        only(hf, "use_bidirectional_attention", value=False)
+    return (Causal(),)
+
+
+def _windows(hf: HF, period: int) -> tuple[AttentionPattern, ...]:
+    """Return windows in all layers but each `period`-th, unless the config lists the layers."""
+    _causal(hf)
+    return patterns(hf, lambda layer: (layer + 1) % period != 0)
+
+
+def _two_bases(hf: HF) -> Rotary:
+    """Return rotary positions whose parameters differ between layers with and without a window.
+
+    Before version 5 of transformers, the base was `rope_theta` and `rope_local_base_freq`, and
+    `rope_scaling` was that of layers without a window.
+    """
+    kinds: HF = hf.get("rope_parameters") or {}
+    whole = {"rope_theta": hf.get("rope_theta") or 1e6, **(kinds.get("full_attention") or {})}
+    near = {"rope_theta": hf.get("rope_local_base_freq") or 1e4}
+    near |= kinds.get("sliding_attention") or {}
+    only(near, "rope_type", "default")
+    scheme = rotary_of(hf, whole | (hf.get("rope_scaling") or {}))
+    return replace(scheme, local_base=near["rope_theta"])
+
+
+def _text_part(hf: HF) -> HF:
+    """Return the config of the text part of a model that reads images too."""
+    inner = hf.get("text_config")
+    if not isinstance(inner, Mapping):
+        return hf
+    outer = {key: value for key, value in hf.items() if value is not None and key != "text_config"}
+    return {**inner, **outer}
+
+
+NORMS: Table = {
+    "self_attn_residual.norm": plus_one("input_layernorm"),
+    "ffn_residual.norm": plus_one("post_attention_layernorm"),
+}
+TWICE: Table = {
+    "self_attn_residual.norm": plus_one("input_layernorm"),
+    "self_attn_residual.out_norm": plus_one("post_attention_layernorm"),
+    "ffn_residual.norm": plus_one("pre_feedforward_layernorm"),
+    "ffn_residual.out_norm": plus_one("post_feedforward_layernorm"),
+    "self_attn.q_norm": plus_one("self_attn.q_norm"),
+    "self_attn.k_norm": plus_one("self_attn.k_norm"),
+}
+GEMMA = replace(
+    LLAMA,
+    defaults={
+        **LLAMA.defaults,
+        "num_key_value_heads": 16,
+        "head_dim": 256,
+        "hidden_act": "gelu_pytorch_tanh",
+        "tie_word_embeddings": True,
+        "use_bidirectional_attention": None,
+        "pad_token_id": 0,
+        "bos_token_id": 2,
+        "eos_token_id": 1,
+    },
+    classes=("GemmaForCausalLM",),
+    fields={**LLAMA.fields, "activation": _activation, "patterns": _causal},
+    settings={**LLAMA.settings, "scale_embedding": True},
+    modules={
+        **LLAMA.modules,
+        **under("decoder.layers.*", "layers.*", NORMS),
+        "decoder.final_norm": plus_one("norm"),
+    },
+    written=None,
+)
+GEMMA2 = replace(
+    GEMMA,
+    defaults={
+        **GEMMA.defaults,
+        "vocab_size": 256_000,
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": 256,
+        "sliding_window": 4096,
+        "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0,
+    },
+    classes=("Gemma2ForCausalLM",),
+    fields={
+        **GEMMA.fields,
+        "activation": activation("hidden_activation"),
+        "attention_scale": lambda hf: hf["query_pre_attn_scalar"] ** -0.5,
+        "patterns": lambda hf: _windows(hf, 2),
+        "score_soft_cap": lambda hf: hf["attn_logit_softcapping"],
+        "logit_soft_cap": lambda hf: hf["final_logit_softcapping"],
+    },
+    settings={**GEMMA.settings, "norm_position": "sandwich"},
+    modules={**GEMMA.modules, **under("decoder.layers.*", "layers.*", TWICE)},
+)
+GEMMA3 = replace(
+    GEMMA2,
+    defaults={
+        **GEMMA2.defaults,
+        "vocab_size": 262_208,
+        "sliding_window_pattern": 6,
+        "final_logit_softcapping": None,
+        "max_position_embeddings": 131_072,
+    },
+    classes=("Gemma3ForCausalLM",),
+    fields={
+        **{key: value for key, value in GEMMA2.fields.items() if key != "score_soft_cap"},
+        "patterns": lambda hf: _windows(hf, hf["sliding_window_pattern"]),
+        "positions": _two_bases,
+    },
+    settings={**GEMMA2.settings, "qk_norm": True},
+)
+GEMMA3_WITH_IMAGES = replace(
+    GEMMA3,
+    classes=(*GEMMA3.classes, "Gemma3ForConditionalGeneration"),
+    text=_text_part,
+    outer="model.language_model.",
+    renamed={
+        "language_model.model.": "model.",
+        "model.language_model.": "model.",
+        "language_model.lm_head.": "lm_head.",
+    },
+    beside=("vision_tower.", "multi_modal_projector."),
+)
