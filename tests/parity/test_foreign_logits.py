@@ -82,7 +82,7 @@ GEMMA3 = {
         "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
     },
 }
-IMAGES = {
+IMAGES: dict[str, Any] = {
     "text_config": {**GEMMA3, "num_attention_heads": 8},
     "vision_config": {
         "hidden_size": 8,

@@ -62,6 +62,9 @@ LAYER: Table = {
 def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
     """Return the pattern of each layer; a single one if all are the same."""
     slides = hf["use_sliding_window"]  # always read: without it their class has no window
+    if not slides and "sliding_attention" in (hf.get("layer_types") or ()):
+        needed = "layer_types names sliding_attention, which needs it"
+        raise InputError(unsupported("use_sliding_window", slides, needed))
     first = hf["max_window_layers"] if slides and hf["sliding_window"] is not None else MOST_LAYERS
     return patterns(hf, lambda layer: layer >= first)
 
