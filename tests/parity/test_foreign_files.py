@@ -293,7 +293,10 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     "gemma3": [{"architectures": ["Gemma3Model"]}],
     "umt5": [{"model_type": "umt5"}],
     "mistral": [{"layer_types": ["chunked_attention"]}],
-    "qwen2": [{"use_sliding_window": False, "layer_types": ["sliding_attention"]}],
+    "qwen2": [
+        {"use_sliding_window": False, "layer_types": ["sliding_attention"]},
+        {"num_hidden_layers": 2, "layer_types": ["full_attention"]},
+    ],
     "qwen3": [{"sliding_window": None, "layer_types": ["sliding_attention"]}],
     "xlm-roberta": [
         {"pad_token_id": 0},
