@@ -13,7 +13,7 @@ from tests.processors import (
     needs_independent_rows,
     needs_independent_translations,
 )
-from tests.unit.models.family import DECODERS, make_decoder
+from tests.unit.models.family import DECODERS, TWO_BASES, make_decoder
 from tests.unit.models.small import (
     BOS,
     EOS,
@@ -38,7 +38,6 @@ from dragoman.nn import (
     Linear,
     LinearAttention,
     Pattern,
-    SlidingWindow,
     Strided,
     autocast,
     causal_mask,
@@ -135,6 +134,25 @@ def test_prompts(name: str, seed: int, length: int, beam_size: int) -> None:
         rows_N = torch.arange(len(ids_NL)).view(3, beam_size).flip(1).flatten()
         state.select(rows_N)
         ids_NL = torch.cat([ids_NL[rows_N], random_ids(seed + turn, len(ids_NL), 1)], dim=1)
+
+
+@pytest.mark.parametrize("changed", [{}, {"norm_position": "sandwich"}, {"qk_norm": True}])
+@pytest.mark.parametrize("beam_size", [1, 3])
+@torch.inference_mode()
+def test_windows(beam_size: int, changed: dict[str, Any]) -> None:
+    """Layers with and without a window are continued far beyond it, each with its own angles."""
+    config = replace(TWO_BASES, **changed)
+    model, fast = make_decoder(config), frozen(make_decoder(config).float())
+    for length in (1, 2, 9):
+        prompts_BS = random_ids(length, 2, length)
+        ids_NL = prompts_BS.repeat_interleave(beam_size, dim=0)
+        state = fast.start(prompts_BS, beam_size)
+        for turn in range(7):
+            logits_NV = fast.step(ids_NL[:, -1], state)
+            assert distance(logits_NV.double(), model(ids_NL)[:, -1]) < CLOSE
+            rows_N = torch.arange(len(ids_NL)).view(2, beam_size).flip(1).flatten()
+            state.select(rows_N)
+            ids_NL = torch.cat([ids_NL[rows_N], random_ids(turn, len(ids_NL), 1)], dim=1)
 
 
 @torch.inference_mode()
@@ -271,9 +289,7 @@ def test_rows_may_become_more(precision: Arithmetic) -> None:
     assert distance(fast.step(ids_N, state).float(), fast.step(ids_N, whole).float()) < 0.05
 
 
-@pytest.mark.parametrize(
-    "pattern", [SlidingWindow(size=3), Strided(stride=2), LinearAttention()], ids=lambda p: p.kind
-)
+@pytest.mark.parametrize("pattern", [Strided(stride=2), LinearAttention()], ids=lambda p: p.kind)
 def test_other_patterns_stay_with_the_model(pattern: Any) -> None:  # noqa: ANN401 -- any pattern
     """A decoder whose tokens do not see the whole prefix has no plan."""
     model = make_model(replace(SMALL, decoder_patterns=(pattern,)), torch.float32)

@@ -24,7 +24,7 @@ from dragoman.engine.store import BeamStore
 from dragoman.errors import InputError
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
-from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttention
+from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttention, SlidingWindow
 from dragoman.nn.cpu import native
 from dragoman.nn.layers import Layer, Stack
 
@@ -66,10 +66,10 @@ def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> F
 
     Returns the model itself if it cannot be frozen: on devices other than a CPU, if nothing is
     compiled, on a CPU without units for this arithmetic, if the weights are not float32, and if the
-    model has parts that are not the paper's own (another pattern in the decoder, a user's module, a
-    hook). With `lend`, the model has no weights except those that its layers are lent, on the CPU:
-    at most one layer's weights are in memory at a time, in addition to what is kept. Raises
-    InputError if int8 is not available.
+    model has parts that are not the paper's own (a pattern in the decoder, except a window; a
+    user's module, a hook). With `lend`, the model has no weights except those that its layers are
+    lent, on the CPU: at most one layer's weights are in memory at a time, in addition to what is
+    kept. Raises InputError if int8 is not available.
     """
     weights = [] if lend is not None else list(model.parameters())
     if arithmetic == "int8" and weights and weights[0].device.type != "cpu":
@@ -120,6 +120,8 @@ def _is_plain(model: Writes) -> bool:
         parts += [(getattr(a, name), Linear) for a in attentions for name in PROJECTIONS]
         parts.append((layer.ffn, FeedForward))
         parts += [(each, Linear) for each in layer.ffn.children() if isinstance(each, nn.Linear)]
-    parts += [(layer.self_attn.pattern, Causal) for layer in model.decoder.each_layer()]
+    windows = SlidingWindow if model.decoder.bias is None else Causal
+    patterns = [layer.self_attn.pattern for layer in model.decoder.each_layer()]
+    seen = all(type(each) in {Causal, windows} for each in patterns)
     hooked = any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())  # noqa: SLF001 -- torch has no other way to ask
-    return not hooked and all(type(part) is kind for part, kind in parts)
+    return seen and not hooked and all(type(part) is kind for part, kind in parts)

@@ -27,6 +27,7 @@ from dragoman.nn import (
     PositionInfo,
     Residual,
     Scoring,
+    SlidingWindow,
     rotate,
 )
 from dragoman.nn.cpu.elementwise import silu
@@ -55,8 +56,10 @@ class FrozenAttention:
         self._scale, self._pattern = attention.scale, attention.pattern
         self._soft_cap, self._is_local = attention.soft_cap, attention.is_local
         self._num_heads, self._num_kv_heads = attention.num_heads, attention.num_kv_heads
-        self._head_dim = attention.head_dim
+        self._head_dim, pattern = attention.head_dim, attention.pattern
+        self._window = pattern.size if isinstance(pattern, SlidingWindow) else None
         self.recorded = _all_recorded(self._project, self.output) and not self._normed
+        self.recorded = self.recorded and self._window is None
         """Whether `record` can be called."""
         self.remembers = not own and _all_recorded(self._project_kv) and not self._normed
         """Whether `record_memory` can be called."""
@@ -88,7 +91,7 @@ class FrozenAttention:
         if self._normed:
             q_MH1d, kv = self._heads(projected_MX[:, None], NO_POSITIONS)
             projected_MX = torch.cat([part.flatten(1) for part in (q_MH1d, *kv)], dim=1)
-        return store.attend(layer, projected_MX)
+        return store.attend(layer, projected_MX, self._window)
 
     def record(
         self, program: Program, layer: int, store: BeamStore | Sources, x_RD: Tensor

@@ -163,6 +163,7 @@ class BeamStore:
         self._reordered_NC = self._slots_NC[:0]
         """Memory in which compiled code reorders that table."""
         self._prefixes = heads.reads(slots=self.beam_size)
+        self._turned_locally: tuple[Tensor, ...] = ()
 
     def remember(self, memory: list[tuple[Tensor, Tensor]], sources: Sources) -> None:
         """Store the sources' keys and values for each layer, already laid out."""
@@ -281,7 +282,8 @@ class BeamStore:
         """Let `attend` rotate the queries and keys of this step."""
         if angles is None:
             return
-        self._turned = angles.cos_Lp.float().contiguous(), angles.sin_Lp.float().contiguous()
+        self._turned = _parts(angles)
+        self._turned_locally = _parts(angles.local) if angles.local else ()
         self._prefixes.cosine, self._prefixes.sine = (part.data_ptr() for part in self._turned)
         self._prefixes.adjacent = angles.pairing == "adjacent"
 
@@ -310,13 +312,22 @@ class BeamStore:
             return ctypes.addressof(self._prefixes), self._stores[layer]
         return self._read_by(layer).at, self._memory[layer]
 
-    def attend(self, layer: int, projected_MX: Tensor) -> Tensor:
+    def attend(self, layer: int, projected_MX: Tensor, window: int | None = None) -> Tensor:
         """Append the keys and values of this step and attend to the prefixes; return `(M, H * d)`.
 
-        `X` contains queries, keys and values, side by side; queries may be rotated in place.
+        `X` contains queries, keys and values, side by side; queries may be rotated in place. With a
+        window, only that many positions are read, this one among them.
         """
-        store, width = self._stores[layer], self._width
-        return _attend(self._prefixes, store, projected_MX, width, own=True)
+        store, reads, skipped = self._stores[layer], self._prefixes, 0
+        if window is not None:
+            reads, skipped = _Reads.from_buffer_copy(reads), max(0, self.length - window)
+            reads.length -= skipped
+            if reads.slot is not None:
+                reads.slot += skipped * self._slots_NC.element_size()
+            if self._turned_locally:
+                reads.cosine, reads.sine = (part.data_ptr() for part in self._turned_locally)
+        skipped *= self.beam_size * store[0].shape[-1] * store[0].element_size()
+        return _attend(reads, store, projected_MX, self._width, own=True, skipped=skipped)
 
     def attend_to_source(self, layer: int, q_MX: Tensor) -> Tensor:
         """Attend to the source of each row's sentence; return `(M, H * d)`."""
@@ -330,6 +341,10 @@ class BeamStore:
         return self._sources
 
 
+def _parts(angles: Angles) -> tuple[Tensor, ...]:
+    return angles.cos_Lp.float().contiguous(), angles.sin_Lp.float().contiguous()
+
+
 def _attend(
     reads: _Reads,
     keys_values: tuple[Tensor, Tensor],
@@ -337,8 +352,12 @@ def _attend(
     width: int,
     *,
     own: bool = False,
+    skipped: int = 0,
 ) -> Tensor:
-    """Call `attend` of `native.c`; with `own`, keys and values follow the queries."""
+    """Call `attend` of `native.c`; with `own`, keys and values follow the queries.
+
+    `skipped` are the bytes of the first positions, which are not read.
+    """
     rows, (given, stride), dtype = reads.rows, q_MX.shape, q_MX.dtype
     if given < rows:
         raise ValueError(f"{given} queries for {rows} rows")
@@ -348,7 +367,7 @@ def _attend(
         out_MX[rows:] = 0.0
     (k, v), queries = keys_values, q_MX.data_ptr()
     behind = queries + q_MX.element_size() * width if own else None
-    where = ctypes.byref(reads), k.data_ptr(), v.data_ptr(), queries, behind
+    where = ctypes.byref(reads), k.data_ptr() + skipped, v.data_ptr() + skipped, queries, behind
     compiled().attend(*where, stride, out_MX.data_ptr())
     return out_MX.to(dtype)
 
