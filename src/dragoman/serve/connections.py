@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 from collections import deque
 from http import HTTPStatus
@@ -26,6 +27,8 @@ reads them slowly would seem not to read at all."""
 OVERHEAD = 16
 """Bytes allowed after the headers, chunk framing included, as a multiple of the body limit; files
 are allowed twice the file limit."""
+UPGRADE = re.compile(rb"\r\nupgrade(?=:)", re.IGNORECASE)
+"""The header in which Java's clients offer HTTP/2; the parser reads no body after it."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -82,6 +85,9 @@ class LimitedProtocol(HttpToolsProtocol):
             most = limits.headers if in_headers else longest
             part, data = data[: most - self._size], data[most - self._size :]
             self._size += len(part)
+            if in_headers or self.cycle.response_complete:  # RFC 9110, 7.8: it may be ignored
+                head, end, rest = part.partition(b"\r\n\r\n")
+                part = UPGRADE.sub(b"\r\n-ignored", head) + end + rest
             super().data_received(part)
             if self._size >= most and self._in_headers == in_headers:
                 status, where = (431, "headers") if in_headers else (413, "body")

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from tests.system.serve.live import Live, form, serving, until
+from tests.system.serve.live import Live, form, serving, taken, until
 from tests.system.serve.test_documents import PAIR, sent
 
 from dragoman import serve
@@ -154,6 +154,18 @@ def test_other_proper_requests_are_answered(live: Live) -> None:
         while piece := raw.recv(4096):
             found += piece
     assert found.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("body", [b'{"text": "a"}', [b'{"text"', b': "a"}']], ids=["", "chunked"])
+def test_an_offer_of_http_2_is_ignored(live: Live, body: bytes | list[bytes]) -> None:
+    """Java's client makes it with each request to a server without TLS, and sends the body along."""
+    settings = {"connection": "Upgrade, HTTP2-Settings", "http2-settings": "AAMAAABkAAQCAAAAAAIA"}
+    headers = {"content-type": "application/json", "Upgrade": "h2c"} | settings
+    connection = live.connect()
+    for _ in range(2):
+        connection.request("POST", "/v1/detect", body, headers, encode_chunked=True)
+        assert taken(connection.getresponse()).status == 200
+    connection.close()
 
 
 @pytest.mark.parametrize("sent", [b"x: y\r\n" * 10_000, b"x" * 65_536], ids=["many", "one"])
