@@ -69,7 +69,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the timers, and mark the pending requests as disconnected."""
-        for timer in (self._late, self._unread):
+        for timer in (self._late, self._unread, self.timeout_keep_alive_task):
             if timer is not None:
                 timer.cancel()
         for cycle in self._cycles:  # uvicorn tells only the last, which may not have begun
@@ -110,10 +110,14 @@ class LimitedProtocol(HttpToolsProtocol):
         self._size, self._in_headers = 0, False
         if self._late is not None:
             self._late.cancel()
+        super()._unset_keepalive_if_required()
         super().on_headers_complete()
         while self._cycles and self._cycles[0].response_complete:
             self._cycles.popleft()
         self._cycles.append(self.cycle)
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Let the time of an idle connection run on: uvicorn stops it at any byte."""
 
     def pause_writing(self) -> None:
         """Give the client a limited time to read."""

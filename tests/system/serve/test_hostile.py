@@ -158,7 +158,7 @@ def test_other_proper_requests_are_answered(live: Live) -> None:
 
 @pytest.mark.parametrize("body", [b'{"text": "a"}', [b'{"text"', b': "a"}']], ids=["", "chunked"])
 def test_an_offer_of_http_2_is_ignored(live: Live, body: bytes | list[bytes]) -> None:
-    """Java's client makes it with each request to a server without TLS, and sends the body along."""
+    """Java's client makes it with every request to a server without TLS, beside the body."""
     settings = {"connection": "Upgrade, HTTP2-Settings", "http2-settings": "AAMAAABkAAQCAAAAAAIA"}
     headers = {"content-type": "application/json", "Upgrade": "h2c"} | settings
     connection = live.connect()
@@ -211,6 +211,22 @@ def test_slow_clients_are_not_waited_for(translator_folder: Path) -> None:
         assert live.texts(["the cat"])
         assert '"level": "error"' not in live.log.getvalue()
         until(lambda: live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') >= 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"), [(b"GET /health/live", b"\r\n"), (b"POST /v1/detect", b"x")]
+)
+def test_bytes_that_begin_no_request_keep_no_connection(
+    live: Live, monkeypatch: pytest.MonkeyPatch, first: bytes, rest: bytes
+) -> None:
+    """An empty line, or more of the body of a request that was refused before its end."""
+    monkeypatch.setattr(live.server.config, "timeout_keep_alive", 0.3)
+    with live.raw() as raw:
+        raw.sendall(first + b" HTTP/1.1\r\nhost: localhost\r\ncontent-length: ")
+        raw.sendall(b"0\r\n\r\n" if first.startswith(b"GET") else b"100\r\n\r\n")
+        assert raw.recv(4096)
+        raw.sendall(rest)
+        assert raw.recv(4096) == b""
 
 
 def test_there_are_only_so_many_connections(translator_folder: Path) -> None:
