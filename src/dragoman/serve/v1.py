@@ -184,8 +184,11 @@ async def document(call: Call, form: DocumentForm) -> Response:
     service = call.service
     if form.src_lang is not None or form.tgt_lang is not None:
         service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
-    terms = Glossary.parse(form.glossary.encode(), "glossary") if form.glossary else None
-    documents = service.documents
+    terms, documents = None, service.documents
+    if form.glossary:
+        call.characters = len(form.glossary)
+        parse = partial(Glossary.parse, form.glossary.encode(), "glossary")
+        terms = await service.in_thread(call, parse)
     one = documents.add(
         call, form.src_lang, form.tgt_lang, model=form.model, glossary=terms, passing=True
     )

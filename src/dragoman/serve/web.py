@@ -1,27 +1,24 @@
 """A request in any dialect: read within limits, watched, and abandoned when it is late."""
 
 import asyncio
-import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import PurePosixPath
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.datastructures import Headers, QueryParams
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from dragoman.serve.forms import Upload, read_parts
 from dragoman.serve.origins import check_page
-from dragoman.serve.refusals import LONGEST_NAME, Gone, Refusal, busy, ended
+from dragoman.serve.refusals import Gone, Refusal, busy, ended
 from dragoman.text.unreadable import is_library_error
-from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.serve.endpoints import Endpoint
@@ -119,15 +116,6 @@ class Download(Response):
         self._sent()
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file that was sent with a form."""
-
-    name: str
-    """The client's name for it, without folders."""
-    content: bytes
-
-
 @dataclass(slots=True, eq=False, kw_only=True)
 class ServeJob:
     """The document or request for which texts are computed."""
@@ -178,7 +166,7 @@ class Call(ServeJob):
     endpoint: "Endpoint"
     scope: Scope
     receive: Receive
-    file: "Upload | None" = None
+    file: Upload | None = None
     """The document in its form."""
     owner: str = ""
     """The owner of what it creates, from its key."""
@@ -317,38 +305,22 @@ class Call(ServeJob):
         body, query = await self.body(), self.scope["query_string"]
         texts = [query, body] if self.media_type == FORM else [query]
         read = partial(parse_qsl, keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
-        given = valid(lambda: [pair for text in texts for pair in read(text.decode())])
+
+        def encoded() -> list[tuple[str, str]]:
+            return [pair for text in texts for pair in read(text.decode())]
+
+        self.characters = sum(map(len, texts))
+        given = await self.service.in_thread(self, partial(valid, encoded))
         if self.media_type == MULTIPART:
-            given += await self._parts(body)
+            header, files = self.headers["content-type"], int(self.endpoint.large)
+            parts, self.file = await read_parts(header, body, files)
+            given += parts
         fields: dict[str, Any] = {}
         for name, value in given:
             text = value.replace("\r\n", "\n")
             is_list = name in self.endpoint.dialect.lists
             fields[name] = [*fields.get(name, ()), text] if is_list else text
         return valid(lambda: msgspec.convert(fields, kind, strict=False))
-
-    async def _parts(self, body: bytes) -> list[tuple[str, str]]:
-        """Return the fields of a multipart body; ignore charsets: some take forever to decode."""
-
-        async def stream() -> AsyncGenerator[bytes, None]:
-            yield body
-
-        header = re.sub("charset", "_", self.headers["content-type"], flags=re.IGNORECASE)
-        headers = Headers({"content-type": header})
-        most = int(self.endpoint.large)
-        parser = MultiPartParser(headers, stream(), max_files=most, max_part_size=len(body))
-        parser.spool_max_size = len(body)  # never copied to a disk
-        try:
-            found = await parser.parse()
-        except (MultiPartException, KeyError, ValueError) as error:
-            do = f"Correct it: it may have {counted(most, 'file')}, and all else as text."
-            raise Refusal(400, "The form cannot be read.", do, where="body") from error
-        for value in found.values():
-            if not isinstance(value, str):
-                name = PurePosixPath((value.filename or "").replace("\\", "/")).name
-                self.file = Upload(name[-LONGEST_NAME:], await value.read())
-        await found.close()
-        return [(name, value) for name, value in found.multi_items() if isinstance(value, str)]
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
         """Wait as for any job; also raises Gone if the client disconnects.

@@ -1,6 +1,7 @@
 """Documents when something is slow or missing: a thread, a client or a disk."""
 
 import json
+import operator
 import sqlite3
 from errno import ENOSPC
 from functools import partial
@@ -10,11 +11,13 @@ from threading import Event
 from time import monotonic, sleep
 from typing import Any
 from unittest.mock import AsyncMock
+from urllib.parse import urlencode
 
 import pytest
 from tests.system.serve.live import Gate, Held, Live, in_background, serving, until
 from tests.system.serve.test_documents import PAIR, filed, sent, uploaded
 
+from dragoman import serve
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import Draft
 from dragoman.serve import documents
@@ -41,6 +44,28 @@ def test_texts_do_not_wait_for_documents_to_be_read(
             held.go_on.set()
             assert answer.status == 200
         assert [call().status for call in calls] == [200] * len(calls)
+
+
+@pytest.mark.parametrize("name", ["web.parse_qsl", "v1.Glossary.parse"])
+def test_texts_do_not_wait_for_forms_to_be_read(
+    live: Live, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Those of a megabyte take a tenth of a second, and glossaries more."""
+    place, _, attribute = name.rpartition(".")
+    owner = operator.attrgetter(place)(serve)
+    held = Held(getattr(owner, attribute))
+    monkeypatch.setattr(owner, attribute, held)
+    if name.startswith("web"):
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        form = urlencode(PAIR | {"q": "a " * 300}).encode()
+        call = in_background(partial(live.send, "POST", "/translate", form, kind))
+    else:
+        fields = {"tgt_lang": "zh", "glossary": "\n".join(f"a{n}\tb" for n in range(200))}
+        call = in_background(partial(sent, live, "/v1/documents", fields))
+    until(lambda: held.begun)
+    answer = live.post("/v1/detect", {"text": "a"}, {"x-deadline": "3"})
+    held.go_on.set()
+    assert (answer.status, call().status) == (200, 200)
 
 
 def test_what_waits_for_our_door_is_on_the_disk_and_has_a_bound(

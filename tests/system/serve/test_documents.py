@@ -161,6 +161,9 @@ def test_our_own_door_says_what_is_wrong_and_what_to_do(live: Live) -> None:
     assert sent(live, "/v1/documents", {"tgt_lang": "fr"}).json == to_french.json
     two = sent(live, "/v1/documents", {'glossary"; filename="g.tsv': "a\tb", "tgt_lang": "zh"})
     assert (two.status, "1 file, and all else as text" in two.json["error"]["do"]) == (400, True)
+    body, kind = form({"tgt_lang": "zh"}, TEXT)
+    part = live.send("POST", "/v1/documents", body.removesuffix(b"--x--\r\n"), kind)
+    assert (part.status, "no closing boundary" in part.json["error"]["what"]) == (400, True)
     unread = sent(live, "/v1/documents", {"tgt_lang": "zh"}, b"no zip", "a.docx").json["error"]
     assert unread["what"].startswith("a.docx is damaged, or no document: ")
     assert (unread["where"], unread["do"]) == ("file", "Save the document anew.")
