@@ -345,9 +345,7 @@ async def upload(call: Call, form: DeepLDocumentForm) -> Response:
         call.file = file = replace(file, name=PurePath(form.filename).name[-LONGEST_NAME:])
     if file is not None and form.output_format not in {None, PurePath(file.name).suffix[1:]}:
         raise unsupported("output_format")
-    translators = service.shelf.usable("translate")
-    if form.source_lang or not any(one.pair(None, form.target_lang) for one in translators):
-        chosen_for(service, form.source_lang, form.target_lang)
+    chosen_for(service, form.source_lang, form.target_lang)
     key = secrets.token_hex(32)
     terms = await glossary_of(call, form)
     one = service.documents.add(call, form.source_lang, form.target_lang, glossary=terms, key=key)

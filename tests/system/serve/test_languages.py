@@ -186,6 +186,8 @@ def test_a_language_without_its_script_is_refused(scripts: Live) -> None:
         assert (libre.status, libre.json["error"]) == (400, both)
         asked = {"text": [ENGLISH], "source_lang": src, "target_lang": tgt}
         assert scripts.post("/v2/translate", asked).json["detail"] == both
+    upload = sent(scripts, "/v2/document", {"target_lang": "SR"}, ENGLISH.encode())
+    assert (upload.status, upload.json.get("detail")) == (400, both.replace("(sr)", "(SR)"))
 
 
 def test_lists_show_both(scripts: Live) -> None:
