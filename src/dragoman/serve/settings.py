@@ -119,14 +119,14 @@ class ApiKeys:
     """The API keys of a server; a server without keys is open."""
 
     def __init__(self, keys: Sequence[str], file: Path | None = None) -> None:
-        self._digests, self._file = [*map(digest_of, keys)], file
+        self._digests, self._file = {*map(digest_of, keys)}, file
 
     @classmethod
     def read(cls, file: Path | None = None) -> Self:
         """Read the environment, and a file with one key per line; `#` begins a comment line.
 
-        Raises InputError if the file cannot be read, contains no key, or has a key with white
-        space, and if the variable is set but contains no key.
+        Raises InputError if the file cannot be read, if either contains no key, and for a key with
+        white space.
         """
         given = os.environ.get(KEYS_VARIABLE, "")
         keys = [key.strip() for key in given.split(",")]
@@ -142,11 +142,12 @@ class ApiKeys:
             listed = [line.strip() for line in lines if not line.lstrip().startswith("#")]
             if not any(listed):
                 raise InputError(f"{file} has no key; write one a line.")
-            if any(len(key.split()) > 1 for key in listed):
-                raise InputError(
-                    f"{file} has a key with white space; write comments on lines of their own."
-                )
             keys += listed
+        if any(len(key.split()) > 1 for key in keys):
+            raise InputError(
+                f"An API key has white space; write commas between the keys of {KEYS_VARIABLE}, "
+                "and comments in a file on lines of their own."
+            )
         return cls([key for key in keys if key], file)
 
     def __len__(self) -> int:

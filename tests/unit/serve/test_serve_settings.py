@@ -23,10 +23,16 @@ def test_keys_come_from_the_environment_too(
         monkeypatch.setenv("DRAGOMAN_API_KEYS", blank)
         with pytest.raises(InputError, match=r"DRAGOMAN_API_KEYS has no key; .* or unset"):
             ApiKeys.read(None)
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "a\nb")  # as from a file of keys
+    with pytest.raises(InputError, match=r"white space; .* commas between the keys of DRAGOMAN"):
+        ApiKeys.read(None)
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "a")
+    (tmp_path / "file").write_bytes(b"\xef\xbb\xbf# ours\r\n\r\na\r\n")
+    same = ServeSettings(keys=ApiKeys.read(tmp_path / "file"))
+    assert (same.keys.allows("a"), same.share(100)) == (True, 100)  # it is one key
     monkeypatch.delenv("DRAGOMAN_API_KEYS")
     with pytest.raises(InputError, match="cannot be read"):
         ApiKeys.read(tmp_path / "none")
-    (tmp_path / "file").touch(0o600)
     for content, what in (("# nothing\n", "has no key"), ("key  # ours", "white space")):
         (tmp_path / "file").write_text(content)
         with pytest.raises(InputError, match=what):
