@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from select import select
+from typing import Any, TextIO
 
 from prometheus_client import (
     CollectorRegistry,
@@ -29,6 +30,8 @@ from dragoman.serve.admission import AdmissionQueue
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+AT_ONCE = 4096
+"""Bytes that a pipe takes if it takes any (PIPE_BUF on Linux)."""
 TOKENS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
 
@@ -84,7 +87,7 @@ class ServeMetrics:
         return generate_latest(self.registry)
 
 
-_LINES = deque[str]()
+_LINES = deque[str](maxlen=10_000)
 """Lines that the event loop writes once its pending work is done: each write may have to wait for
 the interpreter lock, which computing threads also need."""
 
@@ -103,15 +106,26 @@ def log(event: str, fields: Mapping[str, Any], level: str = "info") -> None:
 
 
 def write_log() -> None:
-    """Write the pending log lines."""
-    lines = list[str]()
-    with suppress(IndexError):
-        while True:
-            lines.append(_LINES.popleft())
-    if lines and sys.stderr is not None:
+    """Write the pending log lines, as many as can be written without waiting.
+
+    If nobody reads a pipe any more, the newest lines stay pending.
+    """
+    while _LINES and sys.stderr is not None and _is_ready(sys.stderr):
+        text = ""
+        with suppress(IndexError):  # there are no more
+            while not text or len(text) + len(_LINES[0]) <= AT_ONCE:
+                text += _LINES.popleft()
         with suppress(OSError, ValueError):  # a full disk or a closed pipe fails no request
-            sys.stderr.write("".join(lines))
+            sys.stderr.write(text)
             sys.stderr.flush()
+
+
+def _is_ready(stream: TextIO) -> bool:
+    """Whether a stream takes AT_ONCE bytes without waiting."""
+    try:
+        return bool(select([], [stream], [], 0)[1])
+    except (OSError, ValueError):  # it is no file, or this is Windows
+        return True
 
 
 def log_failure(error: BaseException) -> None:
