@@ -111,6 +111,19 @@ def test_the_image_has_the_words_of_the_command_line() -> None:
     assert unit_command()[:2] == [PROGRAM, "serve"]
 
 
+def test_only_this_machine_reaches_a_server_without_keys() -> None:
+    """Under its own name: a web page may make another one point here. In a cluster it has keys."""
+    published = re.findall(r"--publish (\S+)", (DEPLOY / "Dockerfile").read_text("utf-8"))
+    assert {port.rpartition(":8000:")[0] for port in published + compose()["ports"]} == {
+        "127.0.0.1"
+    }
+    for words in compose()["command"], (DEPLOY / "Dockerfile").read_text("utf-8").split():
+        assert words[words.index("--host-name") + 1] == "localhost"
+    assert "--host" not in unit_command()
+    (keys,) = container()["env"]
+    assert (keys["name"], "secretKeyRef" in keys["valueFrom"]) == ("DRAGOMAN_API_KEYS", True)
+
+
 @pytest.mark.parametrize("status", [200, 503])
 def test_the_image_is_healthy_whatever_proxy_it_is_given(
     status: int, monkeypatch: pytest.MonkeyPatch
