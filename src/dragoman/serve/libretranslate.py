@@ -4,7 +4,7 @@ Suggestions are answered as by a server that has disabled them.
 """
 
 from functools import partial
-from pathlib import PurePath
+from pathlib import PurePosixPath
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -234,8 +234,9 @@ async def translate_file(call: Call, form: LibreFileForm) -> Response:
     one = documents.add(call, None if source == "auto" else source, form.target or "")
     await documents.done(call, one)
     scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"
-    address = f"{scheme}://{call.headers.get('host', '')}/download_file/{one.id}"
-    return json_response({"translatedFileUrl": address + PurePath(one.name).suffix})
+    prefix = call.headers.get("x-forwarded-prefix", "").strip("/")
+    path = PurePosixPath("/", prefix, "download_file", one.id + PurePosixPath(one.name).suffix)
+    return json_response({"translatedFileUrl": f"{scheme}://{call.headers.get('host', '')}{path}"})
 
 
 async def download_file(call: Call) -> Response:

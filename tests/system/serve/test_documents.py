@@ -92,8 +92,10 @@ def test_the_address_of_a_file_is_right_behind_nginx(translator_folder: Path, pa
     set_by_it = re.findall(r"proxy_set_header (\S+) (\S+);", block)
     headers = {name.lower(): given[value] for name, value in set_by_it}
     with serving(translator_folder, host_name=("their.example",)) as live:
-        url = sent(live, "/translate_file", PAIR, headers=headers).json["translatedFileUrl"]
-    assert url.startswith("https://their.example:8443/download_file/")
+        for prefix in "", "/translate":
+            under = headers | {"x-forwarded-prefix": prefix}
+            url = sent(live, "/translate_file", PAIR, headers=under).json["translatedFileUrl"]
+            assert url.startswith(f"https://their.example:8443{prefix}/download_file/")
     limits = RequestLimits()
     (size,) = re.findall(r"client_max_body_size (\d+)m;", block)
     (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", block)
