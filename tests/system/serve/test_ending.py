@@ -213,6 +213,19 @@ def test_documents_that_are_lost_are_told(
         gate.opened.set()
 
 
+def test_who_awaits_a_document_is_told_at_once_that_time_is_up(translator_folder: Path) -> None:
+    """Before the connections are closed."""
+    with serving(translator_folder) as live:
+        gate = Gate(live, "en-zh")
+        ours = in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}))
+        until(lambda: gate.batches)
+        live.service.draining = True
+        live.server._loop.call_soon_threadsafe(live.service.abandon)
+        assert ours().status == 503
+        assert live.get("/health/live").status == 200
+        gate.opened.set()
+
+
 @pytest.mark.parametrize("unfetched", [1, 0])
 def test_what_goes_with_the_server_may_be_fetched_until_time_is_up(
     translator_folder: Path, tmp_path: Path, unfetched: int
