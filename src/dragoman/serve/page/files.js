@@ -1,12 +1,12 @@
-// A file that is translated and handed back, and the terms to which translations keep.
+// Translation of files, and the terms that translations use.
 
-/** The terms as they are typed, a line each: the source, = and the target. */
+/** Parse the typed terms, one per line: source = target. */
 function termsOf(text) {
   const pairs = text.split("\n").map((line) => line.split("=").map((side) => side.trim()));
   return Object.fromEntries(pairs.filter(([source, target]) => source && target));
 }
 
-/** Where a file is chosen. `translating` is told of it. */
+/** The file input and its label; calls `translating` with the chosen file. */
 function fileField(translating) {
   const input = el("input", { type: "file", id: "file", class: "unseen" });
   input.addEventListener("change", () => {
@@ -16,7 +16,7 @@ function fileField(translating) {
   return [input, el("label", { for: "file", class: "quiet" }, t("file"))];
 }
 
-/** Have a file translated, and give it to the browser to save. Throws Refused. */
+/** Translate a file and download the result. Throws Refused. */
 async function translateFile(file, fields) {
   const form = new FormData();
   form.append("file", file);
@@ -27,7 +27,7 @@ async function translateFile(file, fields) {
   setTimeout(() => URL.revokeObjectURL(link.href), PATIENCE);
 }
 
-/** Where terms are typed. */
+/** The field for terms; calls `typed` after each change. */
 function termsField(typed) {
   const field = el("textarea", { id: "terms", class: "field", rows: 3, dir: "auto", spellcheck: "false",
     "aria-label": t("terms"), placeholder: t("terms.hint") });

@@ -2,7 +2,7 @@
 
 let looking = null;
 
-/** A part that is drawn when it is opened, and again for each translation while it stays open. */
+/** A section that is drawn when it is opened, and again for each translation while it is open. */
 function insideSection() {
   const panel = el("div", { id: "inside-panel" });
   return el("details", { id: "inside", ontoggle: () => {
@@ -14,7 +14,7 @@ function insideSection() {
   el("p", { class: "lead" }, t("inside.lead")), panel);
 }
 
-/** Ask what the model did with the line that is looked at, if somebody looks. */
+/** Inspect the selected line if the section is open. */
 async function look() {
   looking?.abort();
   const { result } = state;
@@ -38,7 +38,7 @@ async function look() {
   panel.removeAttribute("aria-busy");
 }
 
-/** Draw what was found, if anything. */
+/** Draw the inspection, if there is one. */
 function drawInside() {
   const panel = document.getElementById("inside-panel");
   if (!state.inside || !state.result) data = null;
@@ -49,7 +49,7 @@ function drawInside() {
   paintAll();
 }
 
-/** The step that wrote a word of the line that is looked at, or null. */
+/** The step that produced a word of the selected line, or null. */
 function stepOf(word) {
   const { text } = state.result.translations[state.line];
   if (!word || data?.tgt.text !== text) return null;
@@ -57,7 +57,7 @@ function stepOf(word) {
   return step < 0 ? null : step;
 }
 
-/** Show what else was considered where the chosen word was written, if the line is looked at. */
+/** Show the candidates at the step of the selected word, if its line is inspected. */
 function showStep() {
   const step = stepOf(state.word);
   if (step === null) return;
@@ -65,7 +65,7 @@ function showStep() {
   drawInside();
 }
 
-/** Open the part at that step. */
+/** Open the section at that step. */
 async function openStep() {
   state.inside = document.getElementById("inside").open = true;
   await look();

@@ -1,8 +1,8 @@
-// The page: a field to type in, its translation beside it, and what follows when either changes.
+// The page: the text field, the translation, and what happens when either changes.
 
-/** Milliseconds without a key pressed after which a text is translated. */
+/** Milliseconds between the last key and the translation. */
 const PAUSE = 300;
-/** Milliseconds between two looks whether a server that was gone has come back. */
+/** Milliseconds between two checks whether an unreachable server is back. */
 const PATIENCE = 1000;
 
 Object.assign(state, {
@@ -28,14 +28,14 @@ let timer = null;
 
 // ------------------------------------------------------------------------------------ translating
 
-/** Give up what runs, and translate after a pause; without a text there is nothing to do. */
+/** Abort the current translation, and start a new one after a pause. */
 function changed(pause = 0) {
   running?.abort();
   clearTimeout(timer);
   timer = setTimeout(update, pause);
 }
 
-/** Find the models where they are not known, then translate. A later change aborts it. */
+/** Fetch the models if necessary, then translate. The next change aborts this. */
 async function update() {
   running?.abort();
   const { signal } = running = new AbortController();
@@ -80,7 +80,7 @@ async function detect(signal) {
   return (await ask("v1/detect", { text }, signal)).detections[0];
 }
 
-/** Translate a file between the languages that are chosen. */
+/** Translate a file between the selected languages. */
 async function fileChosen(file) {
   const say = (name) => { part("said").textContent = part("by").textContent = t(name, { name: file.name }); };
   const glossary = Object.entries(termsOf(state.terms)).map((pair) => pair.join("\t")).join("\n");
@@ -100,7 +100,7 @@ async function fileChosen(file) {
   drawProblem();
 }
 
-/** Say what is wrong, and try again by itself where that may help. */
+/** Show an error, and try again if that may help. */
 function fail(error, signal) {
   state.problem = error;
   state.result = null;
@@ -110,7 +110,7 @@ function fail(error, signal) {
   else timer = setTimeout(awaitServer, PATIENCE, signal);
 }
 
-/** Translate again as soon as the server is ready; its models may be others. */
+/** Translate again once the server is ready; its models may have changed. */
 async function awaitServer(signal) {
   try {
     await ask("health/ready", null, signal);
@@ -175,7 +175,7 @@ function targetPane() {
 
 let sayOrigin = () => {};
 
-/** Put a text in the field, as if it was typed. */
+/** Put a text into the field as if it had been typed. */
 function write(text) {
   part("source").value = state.text = text;
   part("source").focus();
@@ -198,7 +198,7 @@ function drawSource(places = []) {
   part("clear").hidden = !state.text;
 }
 
-/** The languages to choose from, and the model where there are several. */
+/** Draw the menus of languages and, if there are several, of models. */
 function drawLanguages() {
   const source = state.src || state.detected?.language || null;
   const sources = allSources();
@@ -226,14 +226,14 @@ function drawLanguages() {
     swapButton(source, targetFor(source)));
 }
 
-/** Replace what is in a place, and keep the focus at the same list or button of it. */
+/** Replace the children of an element; the focus stays on the same menu or button. */
 function refill(place, ...children) {
   const focused = [...place.querySelectorAll("select, button")].indexOf(document.activeElement);
   place.replaceChildren(...children.filter(Boolean));
   if (focused >= 0) (place.querySelectorAll("select, button")[focused] || part("source")).focus();
 }
 
-/** Translate the translation back, where a model can. */
+/** A button that translates the translation back, or null if no model can. */
 function swapButton(source, target) {
   const back = source && target && allTargets(target).some(([code]) => code && base(code) === base(source))
     && allSources().some(([code]) => base(code) === base(target));
@@ -276,7 +276,7 @@ function drawResult() {
   part("copy").hidden = !result || !navigator.clipboard;
 }
 
-/** Show where a word of the translation comes from, or that none is chosen. */
+/** Show which source words the selected word comes from; null deselects it. */
 function pick(chosen) {
   for (const button of document.querySelectorAll(".word[aria-pressed=true]"))
     button.setAttribute("aria-pressed", "false");
@@ -299,7 +299,7 @@ function pick(chosen) {
   look();
 }
 
-/** Show that something is computed; the translation that is there stays until the next. */
+/** Mark the translation as busy; the old one stays until the new one arrives. */
 function busy(whether) {
   part("translation").setAttribute("aria-busy", String(whether));
 }

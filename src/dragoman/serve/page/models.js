@@ -1,4 +1,4 @@
-// The models of the server, and the languages between which they translate.
+// The server's models and their languages.
 
 const locales = new Map();
 
@@ -10,14 +10,14 @@ function localeOf(code) {
     try {
       const { language, script } = new Intl.Locale(plain);
       found = { language, script };
-    } catch { /* a code of no standard */ }
+    } catch { /* not a standard code */ }
     locales.set(code, found);
   }
   return locales.get(code);
 }
 
-/** A code of a language in its standard form, or as it is: zho_Hans is zh-Hans, de_DE is de. The
-    script stays in it where the models have the language in several. */
+/** The standard form of a language code: zh-Hans for zho_Hans, de for de_DE. The script stays if the
+ *  models have the language in several; an unknown code stays as it is. */
 function tag(code) {
   const { language, script } = localeOf(code);
   const others = script && translators().flatMap((model) => [...sourcesOf(model), ...targetsOf(model)]).map(localeOf)
@@ -29,23 +29,23 @@ function base(code) {
   return localeOf(code).language;
 }
 
-/** The translators that can be used. */
+/** The usable translators; if a model is selected, only that one. */
 function translators() {
   return (state.models || []).filter((model) => model.task === "translate" && model.state !== "failed")
     .filter((model) => !state.model || model.id === state.model);
 }
 
-/** The languages that a model reads; none where it does not say, which may be any. */
+/** The source languages of a model; none if it does not declare them and may read any. */
 function sourcesOf(model) {
   return model.languages.length ? model.languages : [model.src_lang].filter(Boolean);
 }
 
-/** The languages that it writes; "" where it does not say. */
+/** The target languages of a model; "" if it does not declare them. */
 function targetsOf(model) {
   return model.languages.length ? model.languages : [model.tgt_lang || ""];
 }
 
-/** Codes once for each language, by its name in the language of the page. */
+/** [code, name] of each language, sorted by name. */
 function listed(codes) {
   const named = new Map(codes.map((code) => [code && tag(code), code && nameOf(code)]));
   return [...named].sort(([, one], [, other]) => one.localeCompare(other, state.language));
@@ -59,7 +59,7 @@ function allSources() {
   return listed(translators().flatMap(sourcesOf));
 }
 
-/** What can be written from a source language, or from any. */
+/** The target languages for a source language, or for all. */
 function allTargets(source) {
   const readers = translators().filter((model) => !source || !sourcesOf(model).length
     || sourcesOf(model).some((code) => base(code) === base(source)));
@@ -68,7 +68,7 @@ function allTargets(source) {
   return others.length ? others : all;
 }
 
-/** The target for a source: the chosen one where it can be had, else one of the reader's language. */
+/** The target for a source: the selected one if available, else the page's language, else the first. */
 function targetFor(source) {
   const codes = allTargets(source).map(([code]) => code);
   if (codes.includes(state.tgt)) return state.tgt;

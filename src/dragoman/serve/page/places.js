@@ -1,9 +1,9 @@
 // Where tokens and words stand in a text.
 
-/** Characters that may stand between two tokens without belonging to one. */
+/** Maximum number of characters between two tokens that belong to neither. */
 const GAP = 8;
 
-/** The place of each token in a text, as [start, end); null for one that is not written there. */
+/** The position of each token in a text as [start, end), or null if it does not occur. */
 function placesOf(tokens, text) {
   let from = 0;
   let missed = 0;
@@ -24,7 +24,7 @@ function pieceAt(token, text, from) {
   return [start, start + piece.length];
 }
 
-/** The character that a byte of UTF-8 begins, or the one before that it continues. */
+/** The position of the character that a UTF-8 byte begins; empty for a continuation byte. */
 function byteAt(token, text, from) {
   const continues = (parseInt(token.match(BYTE)[1], 16) & 0xc0) === 0x80;
   const space = text.slice(from).match(/^\s*/)[0].length;
@@ -33,7 +33,7 @@ function byteAt(token, text, from) {
   return [start, start + size];
 }
 
-/** A text in pieces that make it up: {text, start, end, word}, of which `word` can be chosen. */
+/** All pieces of a text as {text, start, end, word}, where `word` tells whether it is a word. */
 function wordsOf(text, language) {
   if (!Intl.Segmenter) {
     return [...text.matchAll(/\s+|\S+/g)].map(({ 0: part, index }) =>
@@ -48,7 +48,7 @@ function overlaps([start, end], part) {
   return start < part.end && part.start < end;
 }
 
-/** The words of the source that a word of the translation comes from, by the links of tokens. */
+/** The source words to which a word of the translation is aligned. */
 function comesFrom(word, line, translation, language) {
   const written = placesOf(translation.tokens, translation.text);
   const read = placesOf(translation.src_tokens, line);

@@ -1,9 +1,9 @@
 // A translation, line by line: its words, their origin, its score, flags and alternatives.
 
-/** Flags that say how a translation was made, and nothing against it. */
+/** Flags that do not put a translation in doubt. */
 const HARMLESS = ["empty", "retried", "split"];
 
-/** A line of the translation. `pick` is told the word that is chosen, or null. */
+/** A line of the translation; calls `pick` with the selected word, or null. */
 function lineOf(translation, n, single, pick) {
   const words = wordsOf(translation.text, state.result.tgt).map((part) =>
     (part.word && translation.alignment ? wordButton(part, n, pick) : part.text));
@@ -25,7 +25,7 @@ function wordButton(part, n, pick) {
   return button;
 }
 
-/** The score, and what was flagged. */
+/** The score and the flags of a translation, or null without any. */
 function facts({ score, flags }) {
   const notes = flags.filter((flag) => flag !== "empty");
   if (score === undefined && !notes.length) return null;
@@ -44,7 +44,7 @@ function alternativesOf({ alternatives = [] }, single) {
       el("bdi", { lang: state.result.tgt }, text), el("span", { class: "score" }, number(score))))));
 }
 
-/** The source text with places of it marked, which stands behind the field that one types in. */
+/** The source text with some places highlighted; it lies behind the text field. */
 function marked(text, places) {
   const parts = [];
   let from = 0;

@@ -1,22 +1,22 @@
-// Requests to the server that the page comes from, and their errors in words.
+// Requests to the page's own server, and the messages for their errors.
 
-/** The API key, which only the memory of this page holds. */
+/** The API key, kept in memory only. */
 let key = "";
 
-/** A request without an answer: its status (0 where no server answered) and what the server says. */
+/** A failed request: its status (0 if no server responded) and the server's error. */
 class Refused extends Error {
   constructor(status, error = null, seconds = null) {
     super(error ? `${error.what} ${error.do}` : String(status));
     Object.assign(this, { status, error, seconds });
   }
 
-  /** Whether the same request may be answered a little later. */
+  /** Whether the same request may succeed a little later. */
   get passes() {
     return [0, 429, 502].includes(this.status) || this.seconds !== null;
   }
 }
 
-/** The JSON at a path; with a body it is posted. Throws Refused, or an AbortError of `signal`. */
+/** Get the JSON at a path, or post a body to it. Throws Refused, or an AbortError from `signal`. */
 async function ask(path, body = null, signal = null) {
   const request = body
     ? { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) } : {};
@@ -29,7 +29,7 @@ async function ask(path, body = null, signal = null) {
   }
 }
 
-/** The response to a request. Throws Refused, or an AbortError. */
+/** Send a request. Throws Refused, or an AbortError. */
 async function send(path, request) {
   const headers = { ...request.headers, ...(key ? { authorization: `Bearer ${key}` } : {}) };
   let response, content;
@@ -47,7 +47,7 @@ async function send(path, request) {
 
 const SENTENCES = { 0: "gone", 413: "large", 429: "busy", 502: "gone", 503: "unavailable", 504: "late" };
 
-/** What the server says in words of its own, as the page says it, and the limit that it names. */
+/** Messages of the server for which the page has its own words; the group is the limit. */
 const KNOWN = {
   bytes: /more than ([\d,]+) bytes/,
   characters: / characters\. .* at most ([\d,]+)/,
@@ -57,7 +57,7 @@ const KNOWN = {
   pair: /^No model translates| seems to be in /,
 };
 
-/** What is wrong, in one sentence of the page's language; what only the server knows, in its words. */
+/** An error as a sentence in the page's language; other messages are shown as the server sent them. */
 function sentenceOf({ status, message, passes, seconds }) {
   for (const [name, words] of Object.entries(KNOWN)) {
     const found = message.match(words);
