@@ -216,7 +216,8 @@ def chosen_for(
         if refusal.status != 400:
             raise
         known = any(one.pair(None, target) for one in service.shelf.usable("translate"))
-        detail = refusal.sentence if refusal.where in {"text", "src_lang", "tgt_lang"} else ""
+        is_news = is_told or refusal.where in {"src_lang", "tgt_lang"}
+        detail = refusal.sentence if is_news else ""
         if not known or refusal.where == "tgt_lang":
             raise unsupported("target_lang", detail) from None
         raise unsupported("source_lang", detail) from None

@@ -144,6 +144,16 @@ def test_what_is_only_written_is_named_where_it_is_told_by_the_text(live: Live) 
     assert given.json == {"error": "zh is not supported"}
 
 
+def test_a_detected_language_is_named_if_no_model_has_the_pair(
+    translator_folder: Path, scripts_folder: Path
+) -> None:
+    """The client has not sent the source that DeepL's words complain about."""
+    with serving(translator_folder, scripts_folder) as live:
+        answer = live.post("/v2/translate", {"text": [LATIN], "target_lang": "ZH"})
+    assert answer.status == 400
+    assert answer.json["detail"].startswith("No model translates sr-Latn to ZH.")
+
+
 def test_a_quotation_that_no_model_reads_stays_among_texts(several: Live) -> None:
     """Its language is reported, and the other texts of the request are translated."""
     form = {"text": [ENGLISH, POLISH], "target_lang": "ZH"}
