@@ -47,6 +47,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._limits = limits
         self._size = 0
         """Bytes received of the current headers, or of what follows them."""
+        self._last = b""
+        """The last bytes received."""
         self._in_headers = True
         self._late: asyncio.TimerHandle | None = None
         """Timer that aborts the connection if its headers do not arrive."""
@@ -86,12 +88,17 @@ class LimitedProtocol(HttpToolsProtocol):
             part, data = data[: most - self._size], data[most - self._size :]
             self._size += len(part)
             if in_headers or self.cycle.response_complete:  # RFC 9110, 7.8: it may be ignored
-                head, end, rest = part.partition(b"\r\n\r\n")
-                part = UPGRADE.sub(b"\r\n-ignored", head) + end + rest
+                part = self._without_offer(part)
             super().data_received(part)
             if self._size >= most and self._in_headers == in_headers:
                 status, where = (431, "headers") if in_headers else (413, "body")
                 self._refuse(Refusal(status, "The request is too long.", "Send less.", where=where))
+
+    def _without_offer(self, part: bytes) -> bytes:
+        """Rename the header that offers another protocol; no length changes, nor any body."""
+        before, self._last = self._last, (self._last + part)[-3:]
+        head, end, rest = (before + part).partition(b"\r\n\r\n")
+        return (UPGRADE.sub(b"\r\nignored", head) + end + rest)[len(before) :]
 
     def on_message_begin(self) -> None:
         """Expect the headers of the next request."""
@@ -107,7 +114,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Answer the request."""
-        self._size, self._in_headers = 0, False
+        self._size, self._in_headers, self._last = 0, False, b""
         if self._late is not None:
             self._late.cancel()
         super()._unset_keepalive_if_required()

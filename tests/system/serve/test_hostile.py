@@ -168,6 +168,38 @@ def test_an_offer_of_http_2_is_ignored(live: Live, body: bytes | list[bytes]) ->
     connection.close()
 
 
+def test_no_request_hides_in_a_body_that_offers_another_protocol(live: Live) -> None:
+    """What follows a request that was refused at once is as long as it says."""
+    hidden = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    body = b"\r\nupgrade:" * len(hidden) + hidden
+    with live.raw() as raw:
+        raw.sendall(b"POST /nowhere HTTP/1.1\r\nhost: localhost\r\ncontent-length: ")
+        raw.sendall(b"%d\r\n\r\n" % len(body))
+        assert raw.recv(4096).startswith(b"HTTP/1.1 404")
+        raw.sendall(body + b"GET /health/live HTTP/1.0\r\nhost: localhost\r\n\r\n")
+        found = b""
+        while piece := raw.recv(4096):
+            found += piece
+    assert found.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4, 9])
+def test_a_body_behind_divided_headers_is_unchanged(live: Live, cut: int) -> None:
+    """Wherever the network divides them, a line of the body may look like a header."""
+    body = b"the cat\r\nUpgrade: b"
+    request = b"POST /v1/detect HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n"
+    request += b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body
+    divided = len(request) - len(body) - cut
+    with live.raw() as raw:
+        raw.sendall(request[:divided])
+        sleep(0.05)
+        raw.sendall(request[divided:])
+        found = b""
+        while piece := raw.recv(4096):
+            found += piece
+    assert found.count(b"HTTP/1.1 ") == 1
+
+
 @pytest.mark.parametrize("sent", [b"x: y\r\n" * 10_000, b"x" * 65_536], ids=["many", "one"])
 def test_headers_after_a_body_cost_no_memory(live: Live, sent: bytes) -> None:
     """Endless trailers close the connection."""
