@@ -17,7 +17,7 @@ from starlette.routing import Route
 from dragoman.process import give_memory_back
 from dragoman.serve import deepl, deepl_glossaries, libretranslate, openai, page, v1
 from dragoman.serve.endpoints import BoundPath, Dialect, Endpoint
-from dragoman.serve.metrics import log
+from dragoman.serve.metrics import log, write_log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
@@ -73,9 +73,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 
 async def _trim() -> None:
-    """Return freed memory to the system at intervals: batches of all sizes fragment it."""
+    """Return freed memory to the system at intervals: batches of all sizes fragment it.
+
+    Also write the log lines that a pipe did not take before.
+    """
     while True:
         await asyncio.sleep(TRIM)
+        write_log()
         await asyncio.to_thread(give_memory_back)
 
 

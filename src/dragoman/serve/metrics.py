@@ -105,12 +105,12 @@ def log(event: str, fields: Mapping[str, Any], level: str = "info") -> None:
         loop.call_soon(write_log)
 
 
-def write_log() -> None:
+def write_log(seconds: float = 0) -> None:
     """Write the pending log lines, as many as can be written without waiting.
 
-    If nobody reads a pipe any more, the newest lines stay pending.
+    If nobody reads a pipe for that time, the newest lines stay pending.
     """
-    while _LINES and sys.stderr is not None and _is_ready(sys.stderr):
+    while _LINES and sys.stderr is not None and _is_ready(sys.stderr, seconds):
         text = ""
         with suppress(IndexError):  # there are no more
             while not text or len(text) + len(_LINES[0]) <= AT_ONCE:
@@ -120,11 +120,11 @@ def write_log() -> None:
             sys.stderr.flush()
 
 
-def _is_ready(stream: TextIO) -> bool:
-    """Whether a stream takes AT_ONCE bytes without waiting."""
+def _is_ready(stream: TextIO, seconds: float) -> bool:
+    """Return whether a stream takes AT_ONCE bytes within a time."""
     try:
-        return bool(select([], [stream], [], 0)[1])
-    except (OSError, ValueError):  # it is no file, or this is Windows
+        return bool(select([], [stream], [], seconds)[1])
+    except (OSError, ValueError, TypeError):  # it is not a file, or this is Windows
         return True
 
 

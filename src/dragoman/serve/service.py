@@ -307,7 +307,7 @@ class Service:
             pool.shutdown(wait=False, cancel_futures=True)
         self.shelf.close()
         self.store.close()
-        write_log()
+        write_log(seconds=1)
 
 
 def frame(line: str) -> Frame:
