@@ -35,7 +35,9 @@ _WESTERN = re.compile(
     r"|[’‘“”„‚«»‹›–—…•€£§°©®™¿¡½¼¾ºª²³µ±×÷·†‡¶¥¢‰¬¦¤ƒˆ˜´¨¸¯\xa0\xad]"
 )
 """Letters as in Western European words, one or two among ASCII letters, and signs."""
-_MISPLACED = re.compile("(?<=[a-zß-öø-ÿšœž])[À-ÖØ-ÞŠŽŸ‡ˆ‹›§]|(?<=[A-Z])[ŠŽŸ‡ˆ‹›§](?=[a-z])")
+_MISPLACED = re.compile(
+    "(?<=[a-zß-öø-ÿšœž])[À-ÖØ-ÞŠŽŸ‡ˆ§]|(?<=[A-Za-zß-öø-ÿšœž])[ŠŽŸ‡ˆ‹›§](?=[a-zß-ÿ])"
+)
 """Capitals and signs inside words, where the letters of another encoding are misread."""
 _NOT_WESTERN = re.compile("(?![ŒœŠšŽž])[Ā-ž]")
 _VOWEL = "aeiouyáéíóúýěůőűąęăâîäöüôāēīūėįų"

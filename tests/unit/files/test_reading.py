@@ -92,6 +92,7 @@ def test_a_file_in_another_encoding_is_refused(content: bytes, line: int) -> Non
     [
         ("Der Mann fährt über die Straße.", "cp1252"),
         ("It’s “5 €”.", "cp1252"),
+        ("Er sagte ›ja‹ und ›nein‹.", "cp1252"),
         ("Für Mädchen: Größe, Straße, Füße.", "macintosh"),
         ("Le café d’été où l’élève a déjà mangé.", "macintosh"),
         ("Hdźe je šula?", "cp1250"),
