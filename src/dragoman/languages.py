@@ -49,7 +49,9 @@ SCRIPT_NAMES = dict[str, str](each.split() for each in _SCRIPTS.split(","))
 """The word that names the script of a letter (`script_of_letter`), by ISO 15924 code."""
 _LEFTWARDS = {"arab", "hebr", "thaa", "syrc", "nkoo", "adlm"}
 """Scripts that are written from right to left."""
-_IN_THEM = re.compile("arz?|azb|ckb|dv|fa|he|ks|mzn|nqo|pnb|ps|sd|syr|ug|ur|yi")
+_IN_THEM = re.compile(
+    "acm|aeb|apc|ar|ary|arz|azb|ckb|dv|fa|he|ks|mzn|nqo|pnb|prs|ps|sd|syr|ug|ur|yi"
+)
 """Languages that are usually written in these."""
 _PART = re.compile(rf"[a-z]{{2}}|\d{{3}}|kore|aran|{'|'.join(SCRIPT_NAMES)}")
 """A region or a script in a code."""

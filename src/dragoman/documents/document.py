@@ -82,9 +82,10 @@ class Keys:
 
     def enter(self, key: str, depth: int) -> None:
         """Read a key."""
-        if self._asked and depth <= self._chosen:
-            self._chosen = depth if key in self._asked else sys.maxsize
+        if self._asked:
             self._seen.add(key)
+            if depth <= self._chosen:
+                self._chosen = depth if key in self._asked else sys.maxsize
 
     def leave(self, depth: int) -> None:
         """Leave a collection for the one around it."""
@@ -97,7 +98,7 @@ class Keys:
 
     def reject_missing(self, name: str) -> None:
         """Raise InputError for a requested key that the document does not have."""
-        for key in self._asked - self._seen:
+        for key in sorted(self._asked - self._seen):
             near = did_you_mean(key, self._seen) or "; correct it."
             raise InputError(f"{name} has no key {key}{near}")
 
@@ -339,7 +340,7 @@ def in_language(document: Document, place: re.Pattern[bytes], languages: LangCod
     """Return a document that declares the second language instead of the first if a text changes.
 
     The first match of `place` with a group contains the declaration: `<html lang="en">`. HTML also
-    declares the direction.
+    declares the direction. Nothing changes if it declares another language.
     """
     source, into = languages
     direction = b"rtl" if is_right_to_left(into or "") else b"ltr"
@@ -347,17 +348,16 @@ def in_language(document: Document, place: re.Pattern[bytes], languages: LangCod
     def named(found: re.Match[bytes]) -> bytes:
         if found[1] is None:
             return found[0]
-        before, code = found[1], found[2].decode()
-        if b"dir" in before.lower():
-            return before + direction
-        new = tag(into or "").replace("-", "_" if b"@" in before else "-")
-        is_other = source is not None and base_of(code) != base_of(source)
-        return found[0] if is_other else before + new.encode()
+        new = tag(into or "").replace("-", "_" if b"@" in found[1] else "-").encode()
+        return found[1] + (direction if _directs(found) else new)
 
     def assemble(parts: Sequence[WrittenPart]) -> bytes:
         made = document.assemble(parts)
         found = next((each for each in place.finditer(made) if each[1]), None)
         if found is None or not any(part.is_changed for part in parts):
+            return made
+        codes = [each[2].decode() for each in _CODE.finditer(found[1]) if not _directs(each)]
+        if source is not None and any(base_of(code) != base_of(source) for code in codes):
             return made
         declared = _CODE.sub(named, found[1])
         if direction == b"rtl" and declared[:1] == b"<" and not _DIRECTION.search(declared):
@@ -375,7 +375,12 @@ _CODE = re.compile(
 )
 """A language code or a direction in a tag, or a code in ARB, where `_` joins its parts; or another
 value, whatever it contains."""
-_DIRECTION, _NAME = re.compile(rb"(?i)\sdir\s*="), re.compile(rb"^<\w+")
+_DIRECTION, _NAME = re.compile(rb"(?i)[\s\"']dir\b"), re.compile(rb"^<\w+")
+
+
+def _directs(found: re.Match[bytes]) -> bool:
+    """Return whether a match of `_CODE` is a direction, or another value."""
+    return found[1] is None or b"dir" in found[1].lower()
 
 
 def reject_more(count: int, name: str) -> None:

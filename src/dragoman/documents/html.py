@@ -72,7 +72,7 @@ XHTML_RULES = replace(RULES, scanner=markup.XHTML, ended_by={}, raw=RULES.raw - 
 _CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 
 
-_ROOT = re.compile(rb"(?is)<!--(?:(?!<!--).)*?-->|(<html\b[^<>]*>)")
+_ROOT = re.compile(rb"(?is)<!--(?:(?!<!--).)*?-->|(<html(?=[\s/>])[^<>]*>)")
 
 
 def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:

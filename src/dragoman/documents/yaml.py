@@ -68,13 +68,18 @@ def _segments(text: str, name: str, keys: Keys, left: Left) -> Iterator[Segment]
                 state = opened[-1] if opened else "item"
                 if opened:
                     opened[-1] = {"key": "value", "value": "key", "item": "item"}[state]
+                if state == "key":
+                    named = event.value if isinstance(event, yaml.ScalarEvent) else ""
+                    key = named[:40]
+                    keys.enter(named, len(opened))
                 if isinstance(event, yaml.CollectionStartEvent):
                     opened.append("key" if isinstance(event, yaml.MappingStartEvent) else "item")
                     flows.append(event.flow_style)
-                elif isinstance(event, yaml.ScalarEvent) and state == "key":
-                    key = event.value[:40]
-                    keys.enter(event.value, len(opened))
-                elif isinstance(event, yaml.ScalarEvent) and keys.hold(len(opened)):
+                elif (
+                    state != "key"
+                    and isinstance(event, yaml.ScalarEvent)
+                    and keys.hold(len(opened))
+                ):
                     where = f"line {event.start_mark.line + 1}, {key}".rstrip(", ")
                     yield from _value(text, event, where, left, flow=any(flows[-1:]))
             if len(opened) > DEEPEST:

@@ -44,6 +44,7 @@ def test_the_line_of_excel_with_the_separator_stays() -> None:
     [
         ("a.jsonl", '{"id": "a b", "t": "«c d»"}\n{"t": ["«e»", {"x": "«f»"}], "u": "g"}\n["h"]'),
         ("a.json", '[{"x": {"t": {"y": "«a»"}, "z": "b"}, "t": "«c»"}, [["d"]], {"t": 1}, "e"]'),
+        ("a.yaml", "t: «c d»\n? [t, u]\n: e f\n"),
         ("a.yaml", "id: a b\nx: {t: «c d»}\n? [t, u]\n: v\nt:\n  - y: «e»\n  - «f»\ng: [[h]]\n"),
     ],
 )
@@ -54,6 +55,11 @@ def test_keys_of_json_and_yaml(name: str, source: str) -> None:
     assert translate_document(document, WordTranslator(str.upper))[0].decode() == after
     with pytest.raises(InputError, match=r"has no key other; correct it\."):
         read_document(before.encode(), name, columns=["t", "other"])
+
+
+def test_a_key_below_another() -> None:
+    """It is in the file, whether or not what is around it is translated."""
+    assert read_document(b'{"t": {"y": "a b"}}', "a.json", columns=["t", "y"]).parts
 
 
 def test_a_quote_in_a_cell_without_quotes() -> None:

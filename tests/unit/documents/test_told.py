@@ -50,6 +50,10 @@ def test_a_document_names_the_language_that_it_is_in(name: str, source: str) -> 
         ("ur", "<html dir = auto>", "<html dir = auto>"),
         ("de", "<html DIR=RTL>", "<html DIR=ltr>"),
         ("de", "<html id=dir=rtl>", "<html id=dir=rtl>"),
+        ("ar", '<html lang="fr">', '<html lang="fr">'),
+        ("de", "<html lang=ar dir=rtl>", "<html lang=ar dir=rtl>"),
+        ("ar", '<html lang="en"dir="ltr">', '<html lang="ar"dir="rtl">'),
+        ("ar", "<html-x>", "<html-x>"),
     ],
 )
 def test_a_page_is_read_in_the_direction_of_its_language(
