@@ -7,7 +7,7 @@ _NAME = re.compile(
     r"(?:https?|ftp|file|data|mailto):[!-~]+|www\.[!-~]+|[!-~]+@[!-~]+\.[a-z]+|\.{0,2}/[!-~]+"
     r"|(?:https?|ftp)://[!-~]+[/=#?&](?u:[^\W\x00-\x7f])(?u:[\w!-~])*"
     r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
-    rf"|[a-z]+[A-Z][A-Za-z\d]*|{_TIME}(?:[-./:]{_TIME})+"
+    rf"|(?!e[A-Z])[a-z]+[A-Z][A-Za-z\d]*|(?=\S*([yMdHhms])\1){_TIME}(?:[-./:]{_TIME})+"
     r"|[\w-]+\.[a-z]{2,4}|[a-z][\w-]+(?:\.[a-z][\w-]+)+|:\w+"
     r"|[a-z]{2}-(?:(?:Hans|Hant|Latn|Cyrl|Arab)(?:-[A-Z]{2})?|[A-Z]{2})"
     r"|(?:application|multipart)/[a-z][\w.+-]*|(?:audio|font|image|text|video)/(?:\*|css|csv|gif"
@@ -16,7 +16,7 @@ _NAME = re.compile(
     re.ASCII,
 )
 """A word that is an address, the name of a file, of a thing (isNew), of a key (errors.required), of
-a media type (text/html) or of a language (en-US), a format of times, or a number with its unit."""
+a media type (text/html) or of a language (en-US), a format of dates, or a number with its unit."""
 _LONGEST = 256
 
 

@@ -31,7 +31,7 @@ _ATTRIBUTES = attributes_of(
     | dict.fromkeys(("combobox", "date", "listbox", "number", "text", "textarea"), "title")
     | dict.fromkeys(("a", "help-message", "error-message"), "title")
 )
-"""Translated attributes of form controls, links and messages of cells."""
+"""Translated attributes of form controls, links and messages of validated cells."""
 _PAIRS = {"span", "a", "meta", "ruby", "ruby-base"}
 _SPACES = {"tab", "line-break"}
 _LEFT = {"tracked-changes", "ruby-text"}

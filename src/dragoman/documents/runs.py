@@ -33,7 +33,7 @@ _NEUTRAL = re.compile(
 )
 """Properties that do not distinguish runs: those of the spelling checker."""
 _EMPTY = re.compile(r"<(?:\w+:)?rPr\s*(?:/>|>\s*</(?:\w+:)?rPr\s*>)")
-_ESCAPED_BREAK = re.compile(r"_x000D_(?:\n|_x000A_)?|_x000A_", re.IGNORECASE)
+_ESCAPED_BREAK = re.compile(r"(?<!_x005F)(?:_x000D_(?:\n|_x000A_)?|_x000A_)", re.IGNORECASE)
 _HALF = re.compile(r'fldCharType="(?:(begin)|end)"')
 """The beginning or end of a field."""
 

@@ -36,7 +36,7 @@ _GUIDE = r"<rt\b[^<>]*+>[^<>]*+(?:</rt>)?+"
 """The pronunciation shown above a word: a tag, whose text stays."""
 _TAG = re.compile(
     rf"{_GUIDE}|<(/?)([A-Za-z][^<>\s.]*+)[^<>]*+>|<(?:\d+:)?\d\d:\d\d\.\d{{3}}>|\{{\\[^{{}}]*\}}"
-    r"|(?<![ :]) *\\N *"
+    r"|(?<! )(?<!\b[A-Za-z]:) *\\N *"
 )
 """A tag of HTML, WebVTT or ASS, whose line break is `\\N`."""
 _VOICE = re.compile(r"<v(?:\.[^<>\s]*+)?\s++([^<>]*+)>")

@@ -179,12 +179,12 @@ def test_an_xlsx_keeps_what_formulas_need() -> None:
 def test_line_breaks_that_excel_escapes_are_breaks() -> None:
     """Those of old systems in cells; and in the names of a table's columns, which stay."""
     (book := openpyxl.Workbook()).active.append(["Unit\nprice", "one_x000D_\ntwo"])
-    book.active.append(["a", "three_x000D_four\n_x000d__x000A_five"])
+    book.active.append(["see a_x005F_x000D_b", "three_x000D_four\n_x000d__x000A_five"])
     book.active.add_table(openpyxl.worksheet.table.Table(displayName="T", ref="A1:A2"))
     book.save(buffer := io.BytesIO())
     assert b'name="Unit_x000a_price"' in unpacked(buffer.getvalue())["xl/tables/table1.xml"]
     data, lines, _ = translated(buffer.getvalue(), "a.xlsx")
-    assert lines == ["one two", "a", "three four", "five"]
+    assert lines == ["one two", "see a_x005F_x000D_b", "three four", "five"]
     assert "<t>Unit\nprice</t>" in (sheet := members(data)["xl/worksheets/sheet1.xml"])
     assert "ONE\nTWO<" in sheet
     assert "THREE\nFOUR\n\nFIVE<" in sheet

@@ -165,6 +165,6 @@ def test_a_cue_may_begin_with_a_line_of_blanks() -> None:
 def test_a_line_break_of_ass_is_a_space_between_words() -> None:
     """In SubRip, too, where players show it so; a path is no such break."""
     cue = "1\n00:00:01,000 --> 00:00:04,000\n{}\n".format
-    made, lines, _ = translated(cue(r"{\an8}One two\Nthree in C:\New."), "a.srt")
-    assert lines == [r"One two three in C:\New."]
-    assert made == cue(r"{\an8}ONE TWO\NTHREE IN C:\NEW.")
+    made, lines, _ = translated(cue(r"{\an8}One two:\Nthree in C:\New."), "a.srt")
+    assert lines == [r"One two: three in C:\New."]
+    assert made == cue(r"{\an8}ONE TWO:\NTHREE IN C:\NEW.")

@@ -244,6 +244,9 @@ def test_names_of_programs_are_left() -> None:
         "Yes.No",
         "to-Do",
         "my-Page",
+        "eMail",
+        "m/s",
+        "d.h",
     ]
     made, lines, report = translated(json.dumps([*names, *words]), "a.json")
     assert lines == words
