@@ -143,7 +143,8 @@ def _shares(model: Writer, flow: Flow, ids_T: Tensor) -> Iterator[LogitPart]:
             if not residual.pre:
                 rows.pass_norm(residual.norm, flow[residual.norm][0])
             past_TD = residual.alpha * rows.g_TD
-            rows.pass_norm(residual.out_norm, flow[residual.out_norm][0])
+            if residual.pre:
+                rows.pass_norm(residual.out_norm, flow[residual.out_norm][0])
             if isinstance(sublayer, MultiHeadAttention):
                 out = sublayer.out_proj
                 rows.pass_bias(out.bias)
