@@ -4,6 +4,7 @@ Decoders with a beam and several end tokens, in half precision and in shards;
 classifiers and taggers.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import dragoman
 from dragoman.convert.published import take_over
 from dragoman.data.batches import BatchConfig
 from dragoman.data.tagged import TaggedLayout, load_tagged
+from dragoman.folder.opening import open_folder
 from dragoman.lens.choices import Choices
 from dragoman.lens.inspecting import inspect_folder
 from dragoman.tasks.folders import read_folder
@@ -74,6 +76,22 @@ def make(
         for parameter in model.parameters():
             parameter.add_(spread * torch.randn_like(parameter))
     return model
+
+
+def test_gemma_3_as_it_is_published(tmp_path: Path) -> None:
+    """A model for text alone has no row for the token of images; its context need not be told."""
+    name, sizes = DECODERS["Gemma3ForCausalLM"]
+    make(tmp_path, name, "Gemma3ForCausalLM", sizes).save_pretrained(tmp_path)
+    tokenizer = read_tokenizer(tmp_path)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<image_soft_token>"]})
+    tokenizer.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["max_position_embeddings"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert dragoman.load(tmp_path).generate("a <image_soft_token>", max_tokens=3).text
+    defaults = open_folder(tmp_path).config.generation
+    assert defaults
+    assert defaults.context == 131_072
 
 
 @pytest.mark.parametrize(

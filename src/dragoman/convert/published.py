@@ -29,7 +29,7 @@ from dragoman.folder.opening import ModelFolder
 from dragoman.folder.origin import give_back, keep_origin
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
-from dragoman.models.config import EncoderOnlyConfig, ModelConfig
+from dragoman.models.config import DecoderOnlyConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.nn.layers import Stack
 from dragoman.tasks.folders import read_folder
 
@@ -113,8 +113,9 @@ class Probe:
     @classmethod
     def of(cls, folder: ModelFolder) -> "Probe":
         """Draw ids from a model's vocabulary, the same in each call."""
-        pad_id = folder.config.model.pad_id
-        size = min(folder.src_tokenizer.vocab_size, folder.tgt_tokenizer.vocab_size)
+        model, sides = folder.config.model, (folder.src_tokenizer, folder.tgt_tokenizer)
+        pad_id, rows = model.pad_id, [side.vocab_size for side in sides]
+        size = min([*rows, model.vocab_size] if isinstance(model, DecoderOnlyConfig) else rows)
         draw = torch.Generator().manual_seed(0)
         ids_BL = torch.randint(0, size, (len(LENGTHS), LENGTHS[0]), generator=draw)
         ids_BL = ids_BL.masked_fill(ids_BL == pad_id, (pad_id + 1) % size)

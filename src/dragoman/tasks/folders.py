@@ -37,8 +37,14 @@ def read_folder(
 
 
 def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
-    """Raise InputError if a tokenizer has pieces that the model has no row for."""
-    if len(matrix) < tokenizer.vocab_size:
+    """Raise InputError if a tokenizer has pieces that the model has no row for.
+
+    Special tokens at the end may have none, such as the one for images of Gemma 3.
+    """
+    size, special = tokenizer.vocab_size, {*tokenizer.specials.values()}
+    while size > len(matrix) and size - 1 in special:
+        size -= 1
+    if len(matrix) < size:
         raise InputError(
             f"The {side} tokenizer has {tokenizer.vocab_size} pieces and the model knows "
             f"{len(matrix)}; they do not belong together: take both from one folder."

@@ -84,7 +84,7 @@ def patterns(hf: HF, slides: Callable[[int], bool]) -> tuple[AttentionPattern, .
         if kind not in known:
             raise InputError(unsupported("layer_types", kind, f"known are {' and '.join(names)}"))
     if len(kinds) != len(layers):
-        needed = f"it needs as many as layer_types, {len(kinds)}"
+        needed = f"layer_types lists {len(kinds)}"
         raise InputError(unsupported("num_hidden_layers", len(layers), needed))
     found = tuple(known[kind] for kind in kinds)
     return found if len(set(found)) > 1 else found[:1]

@@ -96,7 +96,7 @@ class Family:
     beside: tuple[str, ...] = ()
     """Prefixes of the tensors of its other parts."""
     outer: str | None = None
-    """Their prefix in its class, if its part for text alone has another."""
+    """Prefix of the tensors for text in the class for images too, if it differs."""
     stored: Callable[[HF, Mapping[str, Tensor]], HF] = lambda hf, _: hf
     """Returns the config with the corrections that the class makes when it reads these weights."""
     tokenizers: Mapping[str, TokenizerRules] = field(default_factory=dict)

@@ -162,6 +162,7 @@ def _forbidden(said: HF, size: int) -> tuple[tuple[tuple[int, ...], ...], tuple[
 
 def _places(hf: HF, otherwise: int) -> int:
     """Return the maximum number of tokens in a source."""
+    hf = {**family(hf).defaults, **hf}
     places = hf.get("max_position_embeddings", hf.get("n_positions", otherwise))
     return max(1, int(places) - FRAME)
 
