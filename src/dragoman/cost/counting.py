@@ -19,7 +19,8 @@ Decoding keeps two vectors of `d` numbers for each token, layer and key-value he
 3.2.1; grouped heads, Ainslie et al., 2023, keep `K` of `H`):
 
     2 K d L    numbers for each layer and row, where every position is kept
-    2 K d w    with a window of `w`, however long the text is
+    2 K d w    with a window of `w`, however long the text is (the engine keeps, but does not read,
+               the positions before)
     K d (d+1)  with linear attention, in float32: a matrix and a sum, however long the text is
     5 D        with RWKV, in float32, however long the text is
     2 K d S    for cross-attention, once for each sentence: its beams share them

@@ -1,7 +1,7 @@
 r"""Time, energy and money: counted arithmetic divided by known rates.
 
 Training, with :math:`F` operations of a batch, :math:`R` operations a second of a training step,
-:math:`L` layers, :math:`t_L` the time to start one of them (in decoding it is another), and
+:math:`L` layers, :math:`t_L` the time to start one of them (a different time in decoding), and
 :math:`p = 3` passes through them (forward once, backward twice; 4 with activation checkpointing,
 which runs forward once more),
 

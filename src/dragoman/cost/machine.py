@@ -116,7 +116,8 @@ def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "a
         product = _product_rate(place, HALVES.get(chosen, torch.float32))
     with row_invariant_products():  # as decoding multiplies: perhaps with another library
         single = _product_rate(place, torch.float32)
-    name, (starting, starting_to_decode) = _reported_name(place), _layer_seconds(place, chosen)
+    name = _reported_name(place)
+    starting, starting_to_decode = _layer_seconds(place, chosen)
     here, known, assumed = table.here, table.known_as(name), table.gpu
     rent, watts = here.price_per_hour, _value(here.watts or (known.watts if known else None))
     if known and rent is None and here.price_per_kwh is None:  # else the machine is the user's
@@ -190,7 +191,8 @@ def _layer_seconds(
             logits = model(ids_N[:, None])
         logits.sum().backward()
 
-    training = _seconds_of(learn) / (3 * LAYERS)
+    with training_products(precision, device):
+        training = _seconds_of(learn) / (3 * LAYERS)
     decoder: Any = freeze(model.eval(), "fp32")
     with inference(model):
         state = decoder.start(ids_N[:, None], 1)

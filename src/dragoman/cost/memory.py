@@ -61,7 +61,7 @@ class MemoryReport:
     unfused_loss: int
     """What the logits of the batch and their gradient would take; they never exist at once."""
     cache: int | None
-    """What decoding keeps for each sentence and beam at the end of an answer."""
+    """What a step of decoding reads for each sentence and beam at the end of an answer."""
     largest_rows: int | None
     """Rows of the batch's lengths with which a step fits the device; None for an unknown memory."""
 

@@ -296,12 +296,12 @@ class Trainer:
         if self.place.sharded:
             _set_weights(self.job.model, weights)
         self.progress.validated_step = self.progress.step
-        validation = self.measure()
-        found = validation.to_dict()
-        if is_better(found, self.progress.best, self.recipe.metric):
+        validation, best = self.measure(), self.progress.best
+        found, can_load = validation.to_dict(), math.isfinite(validation.loss)
+        if (can_load or best is None) and is_better(found, best, self.recipe.metric):
             self.progress.best, self.progress.best_step = found, self.progress.step
             self.progress.stale = 0
-            if math.isfinite(validation.loss):  # otherwise it could not be loaded
+            if can_load:
                 self.export(validation)
         else:
             self.progress.stale += 1
@@ -390,7 +390,7 @@ class Trainer:
         if not math.isfinite((self.progress.best or {}).get("loss", 0.0)):
             raise DragomanError(
                 f"{self.folder.path} has no model: no validation of the run had a finite loss; "
-                "lower train.learning_rate or lengthen train.warmup_steps, with another --out"
+                "lower train.learning_rate or lengthen train.warmup_steps, and use another --out"
             )
 
 
