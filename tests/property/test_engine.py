@@ -34,10 +34,12 @@ from dragoman.engine.products import PackedLinear, can_pack, translations_are_in
 from dragoman.engine.store import BLOCK
 from dragoman.models import DecoderOnly, EncoderDecoder
 from dragoman.nn import (
+    ALiBi,
     Arithmetic,
     Linear,
     LinearAttention,
     Pattern,
+    SlidingWindow,
     Strided,
     autocast,
     causal_mask,
@@ -293,6 +295,13 @@ def test_rows_may_become_more(precision: Arithmetic) -> None:
 def test_other_patterns_stay_with_the_model(pattern: Any) -> None:  # noqa: ANN401 -- any pattern
     """A decoder whose tokens do not see the whole prefix has no plan."""
     model = make_model(replace(SMALL, decoder_patterns=(pattern,)), torch.float32)
+    assert freeze(model, "fp32") is model
+
+
+def test_windows_with_a_bias_stay_with_the_model() -> None:
+    """The engine's bias counts from the first position that is read."""
+    config = replace(SMALL, decoder_patterns=(SlidingWindow(size=3),), positions=ALiBi())
+    model = make_model(config, torch.float32)
     assert freeze(model, "fp32") is model
 
 

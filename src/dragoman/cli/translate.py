@@ -68,7 +68,9 @@ class TranslateOptions:
         if self.glossary is not None:
             return Glossary.read(self.glossary, languages())
         if "terms" in decoding.given():
-            raise InputError("--terms applies a glossary; give --glossary, or leave it out.")
+            raise InputError(
+                "--terms applies a glossary; give --glossary too, or leave out --terms."
+            )
         return None
 
 

@@ -49,7 +49,7 @@ def check_rwkv(config: LayerConfig) -> None:
     scores = ("attention_scale", "score_soft_cap", "attention_dropout")
     rest = ("ffn_bias", "ffn_dropout", "gated", "activation", "norm_position")
     found = {key: getattr(config, key) for key in (*heads, *scores, *rest)}
-    neutral = (None, False, 0.0, "relu", "post", "pre")
+    neutral = (None, False, 0.0, "relu", "post", "pre", "sandwich")
     unused = {key: value for key, value in found.items() if value not in neutral}
     scheme = config.positions
     if scheme.changes_scores or type(scheme).make_rotation is not Scheme.make_rotation:

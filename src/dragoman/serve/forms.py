@@ -1,4 +1,4 @@
-"""Forms in parts, of which one may be a file."""
+"""Multipart forms, which may contain a file."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -34,7 +34,7 @@ class _FormParser(MultiPartParser):
 async def read_parts(
     kind: str, body: bytes, files: int
 ) -> tuple[list[tuple[str, str]], Upload | None]:
-    """Return the fields and the file of a form in parts, given its content type.
+    """Return the fields and the file of a multipart form, given its content type.
 
     The charset is ignored: some take forever to decode. Raises Refusal for more than `files` files,
     and for a damaged or incomplete form.

@@ -145,8 +145,8 @@ class ApiKeys:
             keys += listed
         if any(len(key.split()) > 1 for key in keys):
             raise InputError(
-                f"An API key has white space; write commas between the keys of {KEYS_VARIABLE}, "
-                "and comments in a file on lines of their own."
+                "An API key contains white space; write commas between the keys of "
+                f"{KEYS_VARIABLE}, and comments in a file on lines of their own."
             )
         return cls([key for key in keys if key], file)
 

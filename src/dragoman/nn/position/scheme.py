@@ -34,7 +34,7 @@ class Angles(NamedTuple):
     sin_Lp: Tensor
     pairing: Pairing
     local: "Angles | None" = None
-    """Those of layers with a window, if they have others."""
+    """Those of layers with a window, if they differ."""
 
 
 class Rotation(Protocol):

@@ -103,7 +103,7 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
         scores = evaluate(texts, *references, **by)
         name = " + ".join(map(str, each))
         found.append(Translated(name=name, texts=texts, scores=scores, comet=of_comet, speed=speed))
-    warnings = list(_doubts(test, sources, references[0], models, asked))
+    warnings = list(dict.fromkeys(_doubts(test, sources, references[0], models, asked)))
     if guess:
         warnings.append(
             f"The references look like {guess}, so BLEU takes the tokenizer of that; give "
