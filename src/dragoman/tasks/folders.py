@@ -39,10 +39,10 @@ def read_folder(
 def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
     """Raise InputError if a tokenizer has pieces that the model has no row for.
 
-    Special tokens at the end may have none, such as the one for images of Gemma 3.
+    The last ones may have none if no text has them, such as the token for images of Gemma 3.
     """
-    size, special = tokenizer.vocab_size, {*tokenizer.specials.values()}
-    while size > len(matrix) and size - 1 in special:
+    size = tokenizer.vocab_size
+    while size > len(matrix) and size - 1 in tokenizer.unwritten:
         size -= 1
     if len(matrix) < size:
         raise InputError(

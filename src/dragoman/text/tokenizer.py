@@ -190,6 +190,11 @@ class Tokenizer:
             if token in SPECIALS or (is_special(token) and token not in _BYTES)
         }
 
+    @property
+    def unwritten(self) -> frozenset[int]:
+        """The ids of special tokens that are in the ids of no text: none for ours."""
+        return frozenset()
+
     @cached_property
     def reads_leading_space(self) -> bool:
         """Whether a space before a text is part of it, with its own ids; False for ours."""

@@ -69,6 +69,12 @@ class ForeignTokenizer(Tokenizer):
         found = {token.content: id_ for id_, token in added.items() if token.special}
         return found | ({MASK: self._roles["mask"]} if "mask" in self._roles else {})
 
+    @property
+    def unwritten(self) -> frozenset[int]:
+        """The ids of special tokens that have no role and name no language."""
+        used = {*self._roles.values(), *self.languages.values(), self.bos_id}
+        return frozenset({*self.specials.values()} - used)
+
     def _encoded(self, backend: Backend, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of texts; the name of a special token in a text is text.
 
