@@ -54,7 +54,7 @@ class FrozenAttention:
         self.output = prepared(attention.out_proj, arithmetic=arithmetic)
         self._q_norm, self._k_norm = copied(attention.q_norm), copied(attention.k_norm)
         self._scale, self._pattern = attention.scale, attention.pattern
-        self._soft_cap, self._is_local = attention.soft_cap, attention.is_local
+        self._soft_cap, self._is_local = attention.soft_cap, attention.pattern.is_local
         self._num_heads, self._num_kv_heads = attention.num_heads, attention.num_kv_heads
         self._head_dim, pattern = attention.head_dim, attention.pattern
         self._window = pattern.size if isinstance(pattern, SlidingWindow) else None

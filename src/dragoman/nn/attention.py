@@ -31,10 +31,9 @@ class MultiHeadAttention(nn.Module):
     query heads share a key-value head (grouped-query attention, Ainslie et al., 2023; one head:
     multi-query, Shazeer, 2019). `head_dim` is `D / H` by default.
 
-    `qk_norm` normalises each head's queries and keys by RMSNorm, as in Qwen3 (Henry et al., 2020,
-    use the L2 norm and a learned scale); `scale` replaces `1 / sqrt(d)` (1 in T5); `soft_cap`
-    bounds the scores. Positions are passed as a `PositionInfo`: rotary angles rotate queries and
-    keys, a bias is added to the scores.
+    `qk_norm` normalises each head's queries and keys by RMSNorm (Qwen3; after Henry et al., 2020);
+    `scale` replaces `1 / sqrt(d)` (1 in T5); `soft_cap` bounds the scores. Positions are passed as
+    a `PositionInfo`: rotary angles rotate queries and keys, a bias is added to the scores.
     """
 
     def __init__(  # noqa: PLR0913 (the options of the paper and of later models)
@@ -67,8 +66,6 @@ class MultiHeadAttention(nn.Module):
         self.k_norm = RMSNorm(d, eps=norm_eps) if qk_norm else nn.Identity()
         self.dropout = Dropout(dropout)
         self.pattern: Pattern = pattern or Full()
-        self.is_local = self.pattern.is_local
-        """Whether the layer has a window, which may have rotary angles of its own."""
         init_linear(self.q_proj)
         init_linear(self.kv_proj, parts=2)
         init_linear(self.out_proj)
@@ -77,7 +74,7 @@ class MultiHeadAttention(nn.Module):
         """Return the rotated queries of every head, `(B, H, T, d)`."""
         q_BTHd = self.q_proj(query_BTD).unflatten(-1, (self.num_heads, self.head_dim))
         q_BHTd: Tensor = self.q_norm(q_BTHd).transpose(1, 2)
-        angles = info.rotation(local=self.is_local)
+        angles = info.rotation(local=self.pattern.is_local)
         return q_BHTd if angles is None else rotate(q_BHTd, angles)
 
     def project_kv(self, source_BSD: Tensor, info: PositionInfo = NO_POSITIONS) -> KeyValue:
@@ -85,7 +82,7 @@ class MultiHeadAttention(nn.Module):
         kv_BS2Kd = self.kv_proj(source_BSD).unflatten(-1, (2, self.num_kv_heads, self.head_dim))
         k_BSKd, v_BSKd = kv_BS2Kd.unbind(dim=2)
         k_BKSd = self.k_norm(k_BSKd).transpose(1, 2)
-        if (angles := info.rotation(local=self.is_local)) is not None:
+        if (angles := info.rotation(local=self.pattern.is_local)) is not None:
             k_BKSd = rotate(k_BKSd, angles)
         return KeyValue(k_BKSd, v_BSKd.transpose(1, 2))
 

@@ -42,10 +42,9 @@ class Residual(nn.Module):
     def __init__(self, config: LayerConfig, alpha: float = 1.0) -> None:
         super().__init__()
         self.norm = config.make_norm()
-        between = config.norm_position == "sandwich"
-        self.out_norm = config.make_norm() if between else nn.Identity()
+        self.out_norm = config.make_norm() if config.norm_position == "sandwich" else nn.Identity()
         self.dropout = Dropout(config.dropout)
-        self.pre = between or config.norm_position == "pre"
+        self.pre = config.norm_position in {"pre", "sandwich"}
         self.alpha = alpha
 
     def forward(self, x_BLD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
