@@ -76,11 +76,10 @@ def compile_all(
     """
     levels = LEVELS.get(platform.machine(), {}) if sys.platform == "linux" else {}
     chosen = [level for level in levels if only in (None, level)]
-    compiler = shlex.split(os.environ.get("CC") or "cc")
+    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
     if shutil.which(compiler[0]) is None:
         return [], dict.fromkeys(chosen, f"there is no C compiler {compiler[0]}; install gcc")
-    digest = sha256(source.read_bytes()).hexdigest()[:16]
-    libraries = {level: out / f"native.{level}.{digest}.so" for level in chosen}
+    libraries = {level: out / f"native.{level}.{digest_of(source)}.so" for level in chosen}
 
     def compiled(level: str) -> str | None:
         parts = out / f"{level}.o"
@@ -94,6 +93,8 @@ def compile_all(
                 )
         except (OSError, subprocess.SubprocessError) as error:
             return str(getattr(error, "stderr", None) or error).strip()
+        if b"__kmpc_" in parts.read_bytes():
+            return f"{compiler[0]} needs another OpenMP than PyTorch's; install gcc and set CC=gcc"
         return None
 
     with ThreadPoolExecutor() as pool:
@@ -102,11 +103,19 @@ def compile_all(
     return [libraries[level] for level in chosen if level not in failed], failed
 
 
+def digest_of(source: Path) -> str:
+    """Return what the names of a source's libraries end with."""
+    return sha256(source.read_bytes()).hexdigest()[:16]
+
+
 def put_beside(source: Path, made: list[Path]) -> None:
-    """Put libraries beside their source, each at once, and remove those of older sources."""
+    """Put libraries beside their source, each at once, and remove those of older sources.
+
+    Those of this source stay if they are not made here: a machine of another kind made them.
+    """
     for file in made:
         shutil.copy(file, source.with_name(f".{file.name}"))
         source.with_name(f".{file.name}").replace(source.with_name(file.name))
     for old in source.parent.glob("native.*.so"):
-        if old.name not in {file.name for file in made}:
-            old.unlink()
+        if not old.name.endswith(f".{digest_of(source)}.so"):
+            old.unlink(missing_ok=True)

@@ -180,11 +180,16 @@ def _features() -> frozenset[str]:
 
 def _library() -> ctypes.CDLL:
     """Load the library for this processor. Raises InputError or OSError that says what to do."""
+    if not any(needed <= _features() for needed in LEVELS.values()):
+        raise InputError(
+            "they need Linux on x86-64 with AVX2 or on 64-bit ARM, and this is "
+            f"{platform.system()} on {platform.machine()}"
+        )
     if not (libraries := _libraries()):
         raise InputError(
-            f"this installation has none for this processor ({platform.machine()}), or one of an "
-            "older source; with a C compiler, such as gcc, install dragoman again (pip install "
-            "--force-reinstall --no-deps --no-cache-dir, in a checkout make install)"
+            "this installation has none for this processor, or one of an older source; with a C "
+            "compiler, such as gcc, install dragoman again (pip install --force-reinstall "
+            "--no-deps --no-cache-dir, in a checkout make install)"
         )
     if (threads := _threads()) is None:
         raise InputError("PyTorch came without GNU OpenMP (libgomp), and the system has none")
