@@ -21,7 +21,7 @@ echo SYMBOL > "$out"
     ("symbol", "works"), [("GOMP_parallel", True), ("__kmpc_fork_call", False)]
 )
 def test_code_for_the_openmp_of_another_compiler_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, symbol: str, works: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, symbol: str, *, works: bool
 ) -> None:
     """That of clang needs functions which GNU OpenMP lacks: it could not be loaded."""
     monkeypatch.setattr(sys, "platform", "linux")
