@@ -1,5 +1,6 @@
 """Building models from configs, with new weights or on the meta device; counting parameters."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -111,6 +112,14 @@ def open_tensors(path: Path, framework: str = "pt") -> Iterator[Any]:
             yield stored
 
 
+def check_name(path: Path) -> None:
+    """Raise InputError for a path whose bytes are not UTF-8: safetensors cannot open it."""
+    try:
+        os.fsencode(path).decode()
+    except UnicodeError as error:
+        raise InputError(f"{path} is not UTF-8, as a model's path must be; rename it.") from error
+
+
 def check_number(path: Path, number: int) -> None:
     """Raise InputError for a file or an index with more than `MOST_TENSORS` tensors."""
     if number > MOST_TENSORS:
@@ -123,6 +132,7 @@ def check_number(path: Path, number: int) -> None:
 @contextmanager
 def reading(path: Path) -> Iterator[Any]:
     """Open a weight file; the library's errors become InputErrors."""
+    check_name(path)
     try:
         if not path.is_file():
             raise InputError(f"{path.parent} has no weights: {path.name} is missing.")

@@ -12,6 +12,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import read_file
 from dragoman.files.writing import hold, write_durably
 from dragoman.folder.opening import ModelFolder, open_folder
+from dragoman.models.build import check_name
 from dragoman.plain import to_plain
 from dragoman.settings import flatten, parse_settings
 from dragoman.train.checkpoint import checkpoints, read_state
@@ -228,10 +229,11 @@ class RunFolder:
 
 
 def check_out(recipe: RunRecipe) -> None:
-    """Raise InputError for a recipe without a folder, or with one that contains other files."""
+    """Raise InputError for a recipe without a folder, or with one that no model can be in."""
     path = Path(recipe.out)
     if not recipe.out:
         raise InputError("a run needs a folder to write to: give --out DIR or out=DIR")
+    check_name(path)
     try:
         begun = (path / "training" / RECIPE).exists()
         foreign = not begun and path.exists() and not _is_empty(path)

@@ -223,6 +223,14 @@ def test_a_model_can_be_loaded_while_it_is_saved(tmp_path: Path) -> None:
     assert {tuple(each.flatten().tolist()) for each in found} <= saved
 
 
+def test_a_path_that_is_not_utf8_is_no_damage(tmp_path: Path) -> None:
+    """A folder that was moved there is whole, but safetensors cannot open it."""
+    save(tmp_path / "m")
+    moved = (tmp_path / "m").rename(tmp_path / "caf\udce9")
+    with pytest.raises(InputError, match="is not UTF-8"):
+        assert open_folder(moved).model
+
+
 def test_no_folder_can_be_where_a_file_is(tmp_path: Path) -> None:
     """Neither further up the path, nor where even the administrator cannot write."""
     (tmp_path / "file").write_text("x")

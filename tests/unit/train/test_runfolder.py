@@ -258,6 +258,12 @@ def test_settings_younger_than_the_run(recipe: TranslateRecipe) -> None:
         begin(replace(recipe, train=replace(TRAIN, metric="chrf")))
 
 
+def test_a_path_that_is_not_utf8_is_refused(recipe: TranslateRecipe) -> None:
+    """At once: the model could be written there, but not loaded."""
+    with pytest.raises(InputError, match="is not UTF-8"):
+        begin(replace(recipe, out=f"{recipe.out}-caf\udce9"))
+
+
 def test_a_run_of_another_task(recipe: TranslateRecipe) -> None:
     """The error says that the folder has a run of another task."""
     path = begin(recipe).training / "recipe.json"
