@@ -75,13 +75,23 @@ def _raise_exception(message: str) -> NoReturn:
     raise TemplateError(message)
 
 
+def _limit() -> None:
+    """Limit the time and memory of this process; a lower limit that it already has stays."""
+    try:
+        import resource  # Unix only; other modules import this one for its limits
+
+        for kind, most in ((resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_AS, BYTES)):
+            hard = resource.getrlimit(kind)[1]
+            limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(kind, (limit, limit))
+    except (ImportError, OSError, ValueError) as error:
+        raise TemplateError("this system cannot limit its time and memory") from error
+
+
 def main() -> None:
     """Answer one request."""
-    import resource  # Unix only; other modules import this one for its limits
-
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     try:
+        _limit()
         answer = {"text": render(**json.load(sys.stdin))}
     except MemoryError:
         sys.exit(1)
