@@ -43,6 +43,8 @@ def launch(
     recur, so it ends the run. Raises InputError for invalid numbers, DragomanError if a process was
     killed.
     """
+    if sys.platform == "win32":
+        raise InputError("--nproc needs Linux or macOS; leave it out, to train in one process")
     most = max(FEW, os.cpu_count() or 1)
     if not 1 <= count <= most or launched()[1] > 1:
         raise InputError(

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from dragoman.errors import InputError
 from dragoman.train import launch
 
 
@@ -23,3 +24,10 @@ def test_no_rank_starts_after_a_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch._run(3, []) == {0: 128 + signal.SIGINT}
     (rank,) = started
     assert rank.returncode == -signal.SIGTERM
+
+
+def test_windows_starts_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has neither these signals nor that interface."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(InputError, match="--nproc needs Linux or macOS"):
+        launch.launch(2, [])
