@@ -2,13 +2,15 @@
 
 import os
 import platform
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from tests.processes import python
 
-from dragoman import prepare_process
-from dragoman.process import ARENAS, SETTINGS
+from dragoman import prepare_process, process
+from dragoman.process import ARENAS, SETTINGS, THREADS, cpu_quota
 
 TRANSLATE = "from dragoman.cli.main import main; main(['translate', 'nowhere', os.devnull])"
 VERSION = "from dragoman.cli.main import main; main(['--version', '--json'])"
@@ -54,6 +56,57 @@ def test_nothing_is_set_once_torch_is_loaded() -> None:
     assert torch.__version__
     assert prepare_process() is False
     assert os.environ == before
+
+
+VERSION_2 = "0::/a/b", "", {"cpu.max": "{} 100000"}
+VERSION_1 = "3:cpu,cpuacct:/a/b", "cpu", {"cpu.cfs_quota_us": "{}", "cpu.cfs_period_us": "100000"}
+
+
+@pytest.mark.parametrize("version", [VERSION_2, VERSION_1], ids=["v2", "v1"])
+@pytest.mark.parametrize(
+    ("quotas", "cpus"),
+    [
+        ({"": "max"}, None),
+        ({"": "-1"}, None),
+        ({"": "200000"}, 2),
+        ({"a/b": "150000", "a": "max"}, 2),
+        ({"a/b": "400000", "a": "1000", "beside": "1"}, 1),
+        ({}, None),
+    ],
+)
+def test_the_smallest_cpu_quota_on_the_way_up_counts(
+    tmp_path: Path,
+    version: tuple[str, str, dict[str, str]],
+    quotas: dict[str, str],
+    cpus: int | None,
+) -> None:
+    """Rounded up to whole CPUs; none without control groups."""
+    line, controller, files = version
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(f"5:memory:/\n{line}\n")
+    for folder, quota in quotas.items():
+        group = tmp_path / "sys/fs/cgroup" / controller / folder
+        group.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (group / name).write_text(f"{text.format(quota)}\n")
+    assert cpu_quota(str(tmp_path)) == cpus
+    assert cpu_quota(str(tmp_path / "proc")) is None
+
+
+@pytest.mark.parametrize(
+    ("quota", "given", "threads"),
+    [(3, {}, "3"), (3, {THREADS: "5"}, "5"), (64, {}, None), (None, {}, None)],
+)
+def test_a_quota_limits_the_threads(
+    monkeypatch: pytest.MonkeyPatch, quota: int | None, given: dict[str, str], threads: str | None
+) -> None:
+    """If it is smaller than the number of cores, and the user has set none."""
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr(os, "environ", {**given})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
+    monkeypatch.setattr(process, "cpu_quota", lambda: quota)
+    assert prepare_process()
+    assert os.environ.get(THREADS) == threads
 
 
 ARENAS_OF_THREADS = """

@@ -19,6 +19,7 @@ from dragoman.engine import freeze
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Rotary, autocast, inference, row_invariant_products
 from dragoman.nn.cpu.products import HALVES, Precision, training_products
+from dragoman.process import control_groups, lines_of
 from dragoman.train.config import PrecisionSetting, TrainConfig
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
@@ -234,35 +235,14 @@ def memory_limit(device: torch.device, system: Path = SYSTEM) -> int | None:
 
 
 def _group_limits(system: Path) -> Iterator[int]:
-    """Yield the memory limits of the control groups around this process (Linux, both versions).
-
-    The limits of all enclosing groups apply, up to the root. A container may see its own group as
-    the root, and its path as it is outside.
-    """
-    groups = system / "sys/fs/cgroup"
-    for line in _lines_of(system / "proc/self/cgroup"):
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            base, name = groups, "memory.max"
-        elif "memory" in controllers.split(","):
-            base, name = groups / "memory", "memory.limit_in_bytes"
-        else:
-            continue
-        folder = base / path.lstrip("/")
-        for group in (folder, *folder.parents):
-            if group.is_relative_to(base):
-                numbers = map(str.strip, _lines_of(group / name))
-                yield from (int(number) for number in numbers if number.isdecimal())
+    """Yield the memory limits of the control groups around this process."""
+    for group in control_groups("memory", str(system)):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            numbers = map(str.strip, lines_of(group / name))
+            yield from (int(number) for number in numbers if number.isdecimal())
 
 
 def _said_of(key: str, path: Path) -> list[str]:
     """Return the values of a key in a file of lines such as `key: value`."""
-    lines = (line.partition(":") for line in _lines_of(path))
+    lines = (line.partition(":") for line in lines_of(path))
     return [value.strip() for name, _, value in lines if name.strip() == key]
-
-
-def _lines_of(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []

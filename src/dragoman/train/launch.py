@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.process import THREADS, cpu_quota
 from dragoman.train.parallel import GO_ON, STORE_PORT, launched
 from dragoman.train.progress import handling_ends
 
@@ -103,7 +104,9 @@ def _run(count: int, words: Sequence[str]) -> dict[int, int]:
 def _start(rank: int, count: int, port: int, words: Sequence[str]) -> "subprocess.Popen[bytes]":
     """Start a process in its own session: a terminal's Ctrl-C reaches only the launcher."""
     threads = str(max(1, torch.get_num_threads() // count))
+    given = os.environ.get(THREADS)
     variables = {
+        THREADS: threads if given in (None, str(cpu_quota())) else given,  # a quota is for all
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(count),
@@ -113,7 +116,7 @@ def _start(rank: int, count: int, port: int, words: Sequence[str]) -> "subproces
     }
     return subprocess.Popen(  # noqa: S603 -- this very program
         [sys.executable, "-P", "-m", "dragoman", *words],  # -P: no imports from the current folder
-        env={"OMP_NUM_THREADS": threads, **os.environ, **variables},
+        env={**os.environ, **variables},
         stdin=subprocess.PIPE,
         start_new_session=True,
     )

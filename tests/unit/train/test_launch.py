@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from dragoman.errors import InputError
 from dragoman.train import launch
@@ -31,3 +32,19 @@ def test_windows_starts_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(InputError, match="--nproc needs Linux or macOS"):
         launch.launch(2, [])
+
+
+@pytest.mark.parametrize(("given", "each"), [("8", "4"), ("6", "6"), (None, "4")])
+def test_processes_share_the_threads_of_a_quota(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, each: str
+) -> None:
+    """As they share those of a machine; a number that the user has set is for each of them."""
+    started = list[dict[str, str]]()
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, env, **__: started.append(env))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    monkeypatch.setattr(launch, "cpu_quota", lambda: 8)
+    monkeypatch.delenv(launch.THREADS, raising=False)
+    if given is not None:
+        monkeypatch.setenv(launch.THREADS, given)
+    launch._start(0, 2, 1, [])
+    assert started[0][launch.THREADS] == each
