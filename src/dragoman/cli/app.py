@@ -106,6 +106,10 @@ def _failure(error: Exception, given: Sequence[str]) -> DragomanError | None:
             f"No folder for temporary files can be written ({error.strerror}); set TMPDIR to one "
             "that can."
         )
+    if isinstance(error, OSError) and "--install-completion" in given:
+        return DragomanError(
+            f"Cannot write {error.filename}: {error.strerror}; --show-completion prints the lines."
+        )
     if is_out_of_memory(error):
         return DragomanError(
             "Out of memory: use smaller batches (--max-batch-tokens; batch.max_tokens in "

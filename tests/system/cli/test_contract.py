@@ -144,6 +144,20 @@ def test_a_lack_of_a_temporary_folder_is_one_sentence(
     assert done.err.endswith("['/proc/none']); set TMPDIR to one that can.\n")
 
 
+def test_a_home_without_room_for_the_completion_is_one_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container whose user has none."""
+
+    def install() -> None:
+        raise PermissionError(13, "Permission denied", "/.bashrc")
+
+    monkeypatch.setattr("typer.completion.install", install)
+    done = run("--install-completion")
+    assert done.code == 1
+    assert done.err.startswith("dragoman: Cannot write /.bashrc: Permission denied; --show-")
+
+
 def test_a_lack_of_memory_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the verb; it says what to change. Any other error of torch is a bug and is shown."""
 
