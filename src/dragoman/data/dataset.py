@@ -328,11 +328,16 @@ def format_held_out(
     *,
     needed: str = "No validation files",
 ) -> str:
-    """Describe what training does not see; `left_out` texts share what is hashed with `held`."""
+    """Describe what training does not see; `left_out` texts share what is hashed with `held`.
+
+    A negative number means that all texts did, so that training sees them.
+    """
     these = counted(held, f"{what} of {name} is", f"{what}s of {name} are")
     more = f"more with the {shared} of one of these"
     also = f"; {counted(left_out, f'{more} is', f'{more} are')} left out of training"
-    return f"{needed}: {these} held out for it{also if left_out > 0 else ''}."
+    if left_out < 0:
+        also = f", and trained on too, as there is no other {shared}: the scores measure memory"
+    return f"{needed}: {these} held out for it{also if left_out else ''}."
 
 
 def _hashes(ragged: Ragged) -> npt.NDArray[np.uint64]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.data.streams import pairs_of
 
 from dragoman.data.batches import BatchConfig, Stream
-from dragoman.data.dataset import PairDataset, hold_out
+from dragoman.data.dataset import PairDataset, format_held_out, hold_out
 from dragoman.tasks.translate.batches import PairBatches
 
 Rows = Sequence[Sequence[int]]
@@ -59,3 +59,10 @@ def test_a_corpus_too_small_to_share(src: list[list[int]]) -> None:
     assert sources(held) == [(4, 5)]
     assert sources(rest, usable=True) == [(4, 5)] * len(src)
     assert next(Stream(PairBatches([rest], BatchConfig()), seed=1)).num_targets == 3 * len(src)
+
+
+@pytest.mark.parametrize(("left_out", "trained"), [(-1, True), (0, False), (2, False)])
+def test_held_out_texts_that_training_sees(left_out: int, *, trained: bool) -> None:
+    """Whoever reads that texts are held out learns whether training sees them all the same."""
+    said = format_held_out("a.en", 1, left_out, "pair")
+    assert ("trained on too" in said) is trained
