@@ -64,6 +64,8 @@ class Range:
 
 
 Count = Annotated[int, Range(least=1)]
+Millions = Annotated[int, Range(least=1, most=10_000_000)]
+"""A count that decides how much memory is reserved, or how long planning takes."""
 Index = Annotated[int, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]
 NonNegative = Annotated[float, Range(least=0)]

@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 
 import dragoman
+from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Positive, Range, check_ranges, ranges_of
 from dragoman.settings import read_settings
+from dragoman.tasks.generate.batches import PackConfig
+from dragoman.text.train import TokenizerConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,17 @@ class Bakery:
 
     oven: Oven = Oven()
     weights: tuple[Positive, ...] = ()
+
+
+@pytest.mark.parametrize(
+    "setting", [(BatchConfig, "max_tokens"), (PackConfig, "rows"), (TokenizerConfig, "vocab_size")]
+)
+def test_no_size_that_would_only_take_all_time_or_memory(setting: tuple[type, str]) -> None:
+    """A dry run of such batches takes minutes; a tokenizer of that size aborts the process."""
+    kind, name = setting
+    assert getattr(kind(**{name: 10_000_000}), name) == 10_000_000
+    with pytest.raises(InputError, match="at most 10,000,000"):
+        kind(**{name: 10_000_001})
 
 
 @pytest.mark.parametrize(

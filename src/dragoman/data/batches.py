@@ -25,7 +25,7 @@ from torch import Tensor
 from dragoman.data.dataset import Ragged, Splits, fingerprint_of, sampled
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
-from dragoman.ranges import Count, Probability, check_ranges
+from dragoman.ranges import Count, Millions, Probability, check_ranges
 
 Lengths = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ LONGEST = (1 << 19) - 1
 class BatchConfig:
     """How examples are put into batches under a budget of tokens."""
 
-    max_tokens: Count = 4096
+    max_tokens: Millions = 4096
     """Maximum number of tokens per batch, including padding; a longer example is a batch of its
     own."""
     max_length: Count = 256

@@ -24,7 +24,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
-from dragoman.ranges import Count, Range, check_ranges
+from dragoman.ranges import Count, Millions, Range, check_ranges
 from dragoman.text.tokenizer import BYTES, SPECIALS, Tokenizer, is_special
 
 SMALLEST_VOCAB = 300
@@ -58,7 +58,7 @@ class TokenizerConfig:
     model: Literal["bpe", "unigram", "characters"] = "bpe"
     """"bpe" merges frequent pairs, "unigram" prunes by likelihood, "characters" uses single
     characters."""
-    vocab_size: int = 8000
+    vocab_size: Millions = 8000
     """Vocabulary size, including 4 special and 256 byte tokens; a small corpus may need a smaller
     one."""
     specials: tuple[str, ...] = ()

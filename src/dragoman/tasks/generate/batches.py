@@ -24,7 +24,7 @@ from dragoman.data.documents import DocumentDataset
 from dragoman.data.padding import NO_TARGET, padded
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
-from dragoman.ranges import Count, Probability, check_ranges
+from dragoman.ranges import Count, Millions, Probability, check_ranges
 from dragoman.tasks.generate.dialogue import in_answers
 from dragoman.tasks.generate.middle import Middle
 
@@ -41,7 +41,7 @@ class PackConfig:
 
     length: Count = 256
     """Number of ids in a row: the training context."""
-    rows: Count = 32
+    rows: Millions = 32
     """Number of rows of this length per batch; packed documents share one row of the same total
     length."""
     packing: Literal["stream", "documents"] = "stream"
