@@ -230,6 +230,13 @@ def test_a_mistake_in_an_override_names_the_override(
     assert message in str(caught.value)
 
 
+def test_an_override_that_no_recipe_could_contain(tmp_path: Path) -> None:
+    """A name that is not UTF-8 is rejected at the start, not when the recipe is written."""
+    with pytest.raises(InputError, match="it is not UTF-8"):
+        read_settings(write(tmp_path), ["out=r\udce4ns"])
+    assert read_settings(write(tmp_path), ["out=räns"]).get("out") == "räns"
+
+
 def test_a_conflict_between_file_and_override_names_both(tmp_path: Path) -> None:
     """A rule between keys may be broken by an override alone: it is named beside the section."""
     path = write(tmp_path)

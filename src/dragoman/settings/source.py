@@ -137,11 +137,16 @@ def parse_json(text: str, path: Path) -> dict[str, Any]:
 
 
 def lay_over(data: dict[str, Any], text: str) -> Override:
-    """Set one override in `data`, creating missing sections."""
+    """Set one override in `data`, creating missing sections. Raises InputError for a wrong one."""
     key, equals, right = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
         raise InputError(f"override {text}: write it as key=value, such as train.max_steps=1000")
+    if text.encode(errors="ignore").decode() != text:  # lone surrogates are bytes of an argument
+        raise InputError(
+            f"override {text}: it is not UTF-8, which the recipe is written in; rename that file "
+            "or folder"
+        )
     path: KeyPath = ()
     inner: Any = data
     for step, part in enumerate(parts):
