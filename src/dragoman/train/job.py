@@ -117,7 +117,8 @@ def is_better(new: Mapping[str, float], old: Mapping[str, float] | None, metric:
 
     Ties in the score go to the smaller loss, and scores below 1 (of 100) count as equal: a BLEU of
     0.3 is chance, while the loss already tells which model is better. NaN, or a missing score, is
-    worse than any number.
+    worse than any number, and so are all figures of a model without a finite loss: no folder could
+    hold it.
     """
     return old is None or _rank(new, metric) > _rank(old, metric)
 
@@ -127,6 +128,8 @@ def _rank(found: Mapping[str, float], metric: str) -> tuple[float, ...]:
     score = 0.0 if metric == "loss" else found.get(metric, math.nan)
     if score < TELLING:
         score = 0.0
+    if not math.isfinite(found.get("loss", 0.0)):
+        score = math.nan
     values = (score, -found.get("loss", math.nan))
     return tuple(-math.inf if math.isnan(value) else value for value in values)
 

@@ -296,12 +296,12 @@ class Trainer:
         if self.place.sharded:
             _set_weights(self.job.model, weights)
         self.progress.validated_step = self.progress.step
-        validation, best = self.measure(), self.progress.best
-        found, can_load = validation.to_dict(), math.isfinite(validation.loss)
-        if (can_load or best is None) and is_better(found, best, self.recipe.metric):
+        validation = self.measure()
+        found = validation.to_dict()
+        if is_better(found, self.progress.best, self.recipe.metric):
             self.progress.best, self.progress.best_step = found, self.progress.step
             self.progress.stale = 0
-            if can_load:
+            if math.isfinite(validation.loss):  # otherwise it could not be loaded
                 self.export(validation)
         else:
             self.progress.stale += 1
