@@ -14,13 +14,14 @@ from dragoman.tasks.translate.line import Line
 from dragoman.tasks.translate.preserved import of_kind, protected
 from dragoman.tasks.translate.removed import is_ideograph, is_wide_mark, is_wide_text, is_word
 from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten
-from dragoman.text.glossary import fold, is_boundary, is_spaced
+from dragoman.text.glossary import UNSPACED, fold, is_boundary, is_spaced
 from dragoman.text.judging import exact
 from dragoman.text.sentences import sentences_of
 from dragoman.text.spans import Span, places_in
 
 _WIDE = re.compile("[０-９\u3000]")
 """Full-width digits and the ideographic space."""
+_UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 
 
 def fitted(translation: Translation, line: Line, forced: Sequence[Span]) -> Translation:
@@ -39,10 +40,11 @@ def fitted(translation: Translation, line: Line, forced: Sequence[Span]) -> Tran
     inside, unchanged = places_in(copied), places_in(fixed)
     letters = "".join(c for n, c in enumerate(text) if n not in inside and c.isalpha())
     edits = {*_spaces(text, copied, letters)}
-    for n, char in enumerate(text) if letters and not is_wide_text(letters) else ():
-        if n not in unchanged and _WIDE.match(char):
-            edits.add(Edit(n, n + 1, unicodedata.normalize("NFKC", char)))
-    return rewritten(translation, Edited(text, sorted(edits)))
+    if _WIDE.search(text) and letters and not is_wide_text(letters):
+        for char in _WIDE.finditer(text):
+            if char.start() not in unchanged:
+                edits.add(Edit(*char.span(), unicodedata.normalize("NFKC", char[0])))
+    return rewritten(translation, Edited(text, sorted(edits))) if edits else translation
 
 
 def _spaces(text: str, copied: Iterable[Span], letters: str) -> Iterator[Edit]:
@@ -51,7 +53,7 @@ def _spaces(text: str, copied: Iterable[Span], letters: str) -> Iterator[Edit]:
     Words of a script with spaces have one on both sides. In Chinese and Japanese there is no space
     next to full-width punctuation, nor on only one side of text between two letters.
     """
-    has_spaces = bool(letters) and all(map(is_spaced, letters))
+    has_spaces = bool(letters) and not _UNSPACED_LETTER.search(letters)
     for start, end in copied:
         if has_spaces:
             if is_word(text[start - 1 : start] or " ") and not is_spaced(text[start]):

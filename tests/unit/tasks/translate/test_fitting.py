@@ -33,7 +33,8 @@ def test_what_is_copied_has_the_spaces_of_the_script_beside_it(
     """This holds for kept text, forced text and terms; correct spacing is unchanged."""
     line = Line(copied, [], kept=[(0, len(copied))])
     given = Translation(text=text)
-    assert fitted(given, line, []).text == expected
+    fit = fitted(given, line, [])
+    assert (fit.text, fit is given) == (expected, text == expected)
     plain, term = Line(copied, []), Line(copied, [], glossary=Glossary({copied: ""}))
     assert fitted(given, plain, [(0, len(copied))]).text == expected
     assert fitted(given, term, []).text == expected
