@@ -146,6 +146,8 @@ class Translation(Plain):
     def each(self, change: "Callable[[Translation], Translation]") -> "Translation":
         """Return what a change makes of this result and of each of its alternatives."""
         changed = change(self)
+        if not self.alternatives:
+            return changed
         others = tuple(map(change, self.alternatives))
         return replace(changed, alternatives=others).aligned_as(changed)
 

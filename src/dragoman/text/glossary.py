@@ -97,7 +97,7 @@ class GlossaryTerm:
         return (usual if self.case else fold(usual)), self.case
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Occurrence:
     """A term in a text."""
 
@@ -112,7 +112,7 @@ class Occurrence:
         """The expected translation of the term."""
         return self.written if self.term.kept else self.term.target
 
-    @property
+    @cached_property
     def forms(self) -> tuple[str, ...]:
         """The target and its further forms, also with an initial capital, as sentences begin.
 
@@ -253,13 +253,13 @@ class Glossary:
         longest_last = sorted(protected, key=lambda span: span[1] - span[0])
         around = {place: span for span in longest_last for place in range(*span)}
         usual, places = _usual(text)
-        folded, end = fold(usual), 0
+        folded, (nodes, _), end = fold(usual), self._tree, 0
         found, tokens = [], [*_TOKEN.finditer(folded)]
         for number, token in enumerate(tokens):
-            start, stops = token.start(), self._stops(tokens, number)
-            if not stops or start < end or not is_boundary(usual, start):
+            start = token.start()
+            if start < end or (0, token[0]) not in nodes or not is_boundary(usual, start):
                 continue
-            for stop in stops:
+            for stop in self._stops(tokens, number):
                 term = self._terms.get((usual[start:stop], True)) or self._terms.get(
                     (folded[start:stop], False)
                 )

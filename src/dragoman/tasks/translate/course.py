@@ -12,7 +12,7 @@ from itertools import chain, islice, pairwise
 from dragoman.decode import Hypothesis
 from dragoman.decoding import Decoding
 from dragoman.tasks.lines import LinePart, decode_line, joined, to_parts, trimmed
-from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.results import Alignment, TermUse, Translation
 from dragoman.tasks.translate.fitting import (
     fitted,
     in_capitals,
@@ -316,14 +316,16 @@ def _judged(line: Line, translation: Translation) -> Translation:
         "terms_missed": any(term.outcome == "missed" for term in terms),
         "terms_apart": is_apart(line.terms, line.text, text),
     }
-    flagged = _flagged(translation, [flag for flag, holds in flags.items() if holds])
-    return replace(flagged, terms=terms).aligned_as(translation)
+    return _flagged(translation, [flag for flag, holds in flags.items() if holds], terms)
 
 
-def _flagged(translation: Translation, flags: Sequence[str]) -> Translation:
-    """Return the translation with more flags."""
+def _flagged(
+    translation: Translation, flags: Sequence[str], terms: tuple[TermUse, ...] = ()
+) -> Translation:
+    """Return the translation with more flags, and the outcome of its terms if any."""
     every = tuple(dict.fromkeys([*translation.flags, *flags]))
-    return replace(translation, flags=every).aligned_as(translation)
+    flagged = replace(translation, flags=every, terms=terms or translation.terms)
+    return flagged.aligned_as(translation)
 
 
 def _untranslated(line: Line) -> Translation:

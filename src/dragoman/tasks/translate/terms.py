@@ -105,10 +105,11 @@ _STOP = re.compile(rf"[{SPACED_ENDS}]+[\"'”’»)\]]*(?=\s|\Z)|[{UNSPACED_ENDS
 
 def is_apart(found: Sequence[Occurrence], line: str, translation: str) -> bool:
     """Return whether a term is in the last sentence of a translation with more than its source."""
-    *before, last = sentences_of(translation)
+    *before, last = sentences_of(translation) if found else [""]
+    if not before:
+        return False
     made, given = (sum(map(bool, map(str.strip, _STOP.split(t)))) for t in (translation, line))
-    is_longer = bool(before) and made > given
-    return is_longer and any(any(exact(last, form)) for each in found for form in each.forms)
+    return made > given and any(any(exact(last, form)) for each in found for form in each.forms)
 
 
 def changed(line: str, kept: Sequence[Span], translation: str) -> list[Span]:
