@@ -193,6 +193,11 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "qwen3-windows": {**WINDOWS, "head_dim": 6, "max_window_layers": 2},
     },
+    "HunYuanDenseV1ForCausalLM": {
+        "hunyuan": {**LLAMA, "head_dim": 6},
+        "hunyuan-alpha": rope("dynamic", alpha=50.0, factor=1.0) | {"tie_word_embeddings": True},
+        "hunyuan-dynamic": rope("dynamic", factor=3.0),
+    },
     "GemmaForCausalLM": {
         "gemma": {**ODD, "pad_token_id": 0},
         "gemma-untied-gelu": {

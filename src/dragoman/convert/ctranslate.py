@@ -89,7 +89,11 @@ class CTranslate2:
             "qk_norm": (False, alone),
             "score_soft_cap": (None,),
             "logit_soft_cap": (None,),
-            "positions": lambda p: isinstance(p, known[config.kind]) and is_fixed(p),
+            "positions": lambda p: (
+                isinstance(p, known[config.kind])
+                and is_fixed(p)
+                and not (isinstance(p, Rotary) and p.before_norm)
+            ),
         }
         check_limits(config, limits, self.name)
         check_installed("ctranslate2")

@@ -28,13 +28,12 @@ from dragoman.nn import (
     Residual,
     Scoring,
     SlidingWindow,
-    rotate,
 )
 from dragoman.nn.cpu.elementwise import silu
 from dragoman.nn.cpu.native import Functions, address, compiled, fields
 from dragoman.nn.layers import Layer
 from dragoman.nn.norm import LayerNorm, RMSNorm
-from dragoman.nn.position.scheme import NO_POSITIONS
+from dragoman.nn.position.rotary import placed
 
 
 class FrozenAttention:
@@ -86,10 +85,13 @@ class FrozenAttention:
         return with_rows(out_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD)), kv
 
     def step(self, layer: int, store: BeamStore, x_MD: Tensor) -> Tensor:
-        """Attend from one vector per row to its prefix, which it ends; the store rotates."""
+        """Attend from one vector per row to its prefix, which it ends.
+
+        The store rotates, unless a norm follows the rotation.
+        """
         projected_MX = self._project(x_MD)
         if self._normed:
-            q_MH1d, kv = self._heads(projected_MX[:, None], NO_POSITIONS)
+            q_MH1d, kv = self._heads(projected_MX[:, None], store.before_norm)
             projected_MX = torch.cat([part.flatten(1) for part in (q_MH1d, *kv)], dim=1)
         return store.attend(layer, projected_MX, self._window)
 
@@ -134,11 +136,10 @@ class FrozenAttention:
         """Split `(B, L, X)` into queries `(B, H, L, d)`, keys and values, rotated if needed."""
         counts = [self._num_heads, self._num_kv_heads, self._num_kv_heads]
         heads_BLhd = projected_BLX.unflatten(2, (-1, self._head_dim))
-        q, k, v = (part.transpose(1, 2) for part in heads_BLhd.split(counts, dim=2))
-        q, k = self._norm_q(q), self._k_norm(k)
-        if (angles := info.rotation(local=self._is_local)) is not None:
-            q, k = rotate(q, angles), rotate(k, angles)
-        return q, KeyValue(k, v)
+        q_BLHd, k_BLKd, v_BLKd = heads_BLhd.split(counts, dim=2)
+        angles = info.rotation(local=self._is_local)
+        k_BKLd = placed(k_BLKd, self._k_norm, angles)
+        return placed(q_BLHd, self._norm_q, angles), KeyValue(k_BKLd, v_BLKd.transpose(1, 2))
 
     def _norm_q(self, q: Tensor) -> Tensor:
         """Normalise and scale queries, unless `W_Q` is scaled."""

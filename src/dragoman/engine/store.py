@@ -21,7 +21,7 @@ from dragoman.engine.products import Product
 from dragoman.engine.program import Program
 from dragoman.nn import KeyValue, MultiHeadAttention
 from dragoman.nn.cpu.native import Ahead, compiled, fields
-from dragoman.nn.position.scheme import Angles
+from dragoman.nn.position.scheme import NO_POSITIONS, Angles, PositionInfo
 
 BLOCK = 32
 """Initial number of positions of a store."""
@@ -164,6 +164,8 @@ class BeamStore:
         """Memory in which compiled code reorders that table."""
         self._prefixes = heads.reads(slots=self.beam_size)
         self._turned_locally: tuple[Tensor, ...] = ()
+        self.before_norm = NO_POSITIONS
+        """The angles of this step, if queries and keys are rotated before they are normalized."""
 
     def remember(self, memory: list[tuple[Tensor, Tensor]], sources: Sources) -> None:
         """Store the sources' keys and values for each layer, already laid out."""
@@ -279,8 +281,11 @@ class BeamStore:
             ahead.reordered = self._reordered_NC.data_ptr()
 
     def turn_by(self, angles: Angles | None) -> None:
-        """Let `attend` rotate the queries and keys of this step."""
+        """Let `attend` rotate the queries and keys of this step, unless a norm follows."""
         if angles is None:
+            return
+        if angles.before_norm:
+            self.before_norm = PositionInfo(angles)
             return
         self._turned = _parts(angles)
         self._turned_locally = _parts(angles.local) if angles.local else ()

@@ -14,6 +14,7 @@ from dragoman.nn.norm import NormName, make_norm
 from dragoman.nn.patterns import AttentionPattern
 from dragoman.nn.patterns.pattern import Pattern
 from dragoman.nn.position import PositionScheme
+from dragoman.nn.position.rotary import Rotary
 from dragoman.nn.position.sinusoidal import Sinusoidal
 from dragoman.nn.sizes import head_width
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
@@ -89,6 +90,8 @@ class LayerConfig:
         check_ranges(self)
         head_width(self.d_model, self.num_heads, self.num_kv_heads, self.head_dim)
         self.positions.check(self.d_model, self.width)
+        if isinstance(self.positions, Rotary) and self.positions.before_norm and not self.qk_norm:
+            raise InputError("positions.before_norm is the place of qk_norm; set qk_norm = true")
 
     def _check_patterns(
         self, name: str, patterns: tuple[AttentionPattern, ...], *, causal: bool = False

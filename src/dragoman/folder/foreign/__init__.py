@@ -24,6 +24,7 @@ FAMILIES: Mapping[str, Family] = {
     "gemma3": gemma.GEMMA3_WITH_IMAGES,
     "gemma3_text": gemma.GEMMA3,
     "gpt2": gpt2.GPT2,
+    "hunyuan_v1_dense": llama.HUNYUAN,
     "llama": llama.LLAMA,
     "m2m_100": bart.M2M100,
     "marian": bart.MARIAN,

@@ -1,9 +1,9 @@
-"""Llama (Touvron et al., 2023), Mistral, Qwen (Yang et al., 2025) and StarCoder2.
+"""Llama (Touvron et al., 2023), Mistral, Qwen (Yang et al., 2025), Hunyuan and StarCoder2.
 
 Decoder-only: pre-norm with RMSNorm, rotary positions, SwiGLU, grouped-query heads. Mistral (Jiang
 et al., 2023) attends to a window of tokens, Qwen2 and Qwen3 optionally in their later layers. Qwen2
 has biases on queries, keys and values; Qwen3 normalizes the queries and keys of each head before
-rotation. StarCoder2 (Lozhkov et al., 2024) is the plain Transformer with rotary positions,
+rotation, Hunyuan's dense models (Zheng et al., 2025) after it. StarCoder2 (Lozhkov et al., 2024) is the plain Transformer with rotary positions,
 LayerNorm and biases, as built by our own decoder recipes.
 """
 
@@ -157,6 +157,16 @@ def _trained_length(hf: HF, rope: HF) -> int:
     key = "original_max_position_embeddings"
     length: int = hf.get(key) or rope.get(key) or required(hf, "max_position_embeddings")
     return length
+
+
+def _rotary_before_norm(hf: HF) -> Rotary:
+    """Return rotary positions before the norm; a fixed `alpha` stretches the base (NTK-aware)."""
+    rope = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
+    if rope.get("alpha") and rope.get("rope_type", rope.get("type")) == "dynamic":
+        width = hf["head_dim"] or hf["hidden_size"] // hf["num_attention_heads"]
+        base = rope.get("rope_theta") or hf.get("rope_theta") or 10000.0
+        rope = {"rope_theta": base * rope["alpha"] ** (width / (width - 2))}
+    return replace(rotary_of(hf, rope), before_norm=True)
 
 
 def _sliding(ours: DecoderOnlyConfig) -> int | None:
@@ -331,4 +341,18 @@ QWEN3 = replace(
     defaults={**QWEN2.defaults, "head_dim": 128},
     settings={**LLAMA.settings, "qk_norm": True},
     written=_written("qwen3", _qwen3_config),
+)
+HUNYUAN = replace(
+    LLAMA,
+    classes=("HunYuanDenseV1ForCausalLM",),
+    defaults={**LLAMA.defaults, "rms_norm_eps": 1e-5, "pad_token_id": 0},
+    only={"mlp_bias": False, "use_cla": False, "use_qk_norm": True},
+    fields={**LLAMA.fields, "positions": _rotary_before_norm},
+    settings={**LLAMA.settings, "qk_norm": True},
+    modules={
+        **LLAMA.modules,
+        "decoder.layers.*.self_attn.q_norm": "layers.*.self_attn.query_layernorm",
+        "decoder.layers.*.self_attn.k_norm": "layers.*.self_attn.key_layernorm",
+    },
+    written=None,
 )

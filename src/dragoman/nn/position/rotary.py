@@ -7,7 +7,8 @@ their absolute positions.
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -171,6 +172,8 @@ class Rotary(Scheme):
     local_base: Annotated[float, Range(above=1)] | None = None
     """Base in layers with a window, where frequencies are not scaled (Gemma 3); by default they are
     as in other layers."""
+    before_norm: bool = False
+    """Whether queries and keys are rotated before `qk_norm` (Hunyuan); by default after it."""
 
     def make_rotation(self, head_dim: int) -> "RotaryAngles":
         """Make the rotary angles for heads of this width."""
@@ -204,7 +207,7 @@ class RotaryAngles:
         angles = self._angles(positions, like)
         if self.scheme.local_base is None:
             return angles
-        scheme = Rotary(base=self.scheme.local_base, pairing=self.scheme.pairing)
+        scheme = replace(self.scheme, base=self.scheme.local_base, scaling=None, local_base=None)
         return angles._replace(local=RotaryAngles(scheme, self.head_dim).angles(positions, like))
 
     def _angles(self, positions: Positions, like: Tensor) -> Angles:
@@ -221,7 +224,7 @@ class RotaryAngles:
             angles_Lp = angles_Lp[:, None]
         cos_Lp, sin_Lp = (x * scaling.magnitude for x in (angles_Lp.cos(), angles_Lp.sin()))
         cos_Lp, sin_Lp = (x.to(like, non_blocking=True) for x in (cos_Lp, sin_Lp))
-        return Angles(cos_Lp, sin_Lp, self.scheme.pairing)
+        return Angles(cos_Lp, sin_Lp, self.scheme.pairing, before_norm=self.scheme.before_norm)
 
 
 def inverse_frequencies(base: float, head_dim: int) -> Tensor:
@@ -231,7 +234,7 @@ def inverse_frequencies(base: float, head_dim: int) -> Tensor:
 
 def rotate(x_BHLd: Tensor, angles: Angles) -> Tensor:
     """Rotate each pair `(a, b)` of `(B, H, L, d)` to `(a cos - b sin, b cos + a sin)`."""
-    cos_Lp, sin_Lp, pairing, _ = angles
+    cos_Lp, sin_Lp, pairing, *_ = angles
     if pairing == "halves":
         a_BHLp, b_BHLp = x_BHLd.chunk(2, dim=-1)
     else:
@@ -240,3 +243,12 @@ def rotate(x_BHLd: Tensor, angles: Angles) -> Tensor:
     if pairing == "halves":
         return torch.cat(turned, dim=-1)
     return torch.stack(turned, dim=-1).flatten(-2)
+
+
+def placed(x_BLHd: Tensor, norm: Callable[[Tensor], Tensor], angles: Angles | None) -> Tensor:
+    """Return normalized and rotated queries or keys, `(B, H, L, d)`, in the scheme's order."""
+    if angles is None:
+        return norm(x_BLHd).transpose(1, 2)
+    if angles.before_norm:
+        return norm(rotate(x_BLHd.transpose(1, 2), angles))
+    return rotate(norm(x_BLHd).transpose(1, 2), angles)

@@ -35,6 +35,8 @@ class Angles(NamedTuple):
     pairing: Pairing
     local: "Angles | None" = None
     """Those of layers with a window, if they differ."""
+    before_norm: bool = False
+    """Whether queries and keys are rotated before they are normalized."""
 
 
 class Rotation(Protocol):
