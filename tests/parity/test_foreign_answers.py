@@ -49,6 +49,7 @@ DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "Qwen2ForCausalLM": ("qwen2", SIZES),
     "Qwen3ForCausalLM": ("qwen2", SIZES),
     "MistralForCausalLM": ("qwen2", {**SIZES, "sliding_window": 6}),
+    "HunYuanDenseV1ForCausalLM": ("qwen2", SIZES),
     "GemmaForCausalLM": ("qwen2", SIZES),
     "Gemma2ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6}),
     "Gemma3ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6, "sliding_window_pattern": 2}),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from tests.foreign_folders import SENTENCES
 from tests.parity.test_foreign_answers import ENCODER, HARD, LINES, make
 from tests.parity.test_foreign_texts import read_tokenizer
@@ -47,14 +48,31 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
 }
 
 
+def dense_weights(activation: str) -> dict[str, torch.Tensor]:
+    """Draw the weights of a module to 24 numbers, without a bias for no activation."""
+    draw = torch.Generator().manual_seed(5)
+    weight = torch.randn(24, ENCODER["hidden_size"], generator=draw)
+    bias = {} if activation == "Identity" else {"linear.bias": torch.randn(24, generator=draw)}
+    return {"linear.weight": weight, **bias}
+
+
 def sentence_folder(
-    folder: Path, pooling: dict[str, Any], *, normalized: bool = True, kind: str = "bert"
+    folder: Path,
+    pooling: dict[str, Any],
+    *,
+    normalized: bool = True,
+    kind: str = "bert",
+    dense: str | None = None,
 ) -> Any:  # noqa: ANN401
     """Write a folder in the format of sentence-transformers; return its transformers model."""
     model = make(folder, *KINDS[kind])
     model.save_pretrained(folder)
-    kinds = ["Transformer", "Pooling", *["Normalize"] * normalized]
-    paths = ["", "1_Pooling", "2_Normalize"]
+    kinds = ["Transformer", "Pooling", *["Dense"] * bool(dense), *["Normalize"] * normalized]
+    paths = ["", *(f"{number}_{name}" for number, name in enumerate(kinds[1:], start=1))]
+    if dense is not None:
+        name = f"torch.nn.modules.activation.{dense}"
+        write(folder / "2_Dense" / "config.json", {"activation_function": name})
+        save_file(dense_weights(dense), folder / "2_Dense" / "model.safetensors")
     write(
         folder / "modules.json",
         [
@@ -162,6 +180,33 @@ def test_the_command_writes_a_vector_for_each_line(
     assert "does not say how to pool" not in text.err
 
 
+@pytest.mark.parametrize("activation", ["Tanh", "Identity"])
+@torch.no_grad()
+def test_a_dense_module_maps_the_pooled_vector(tmp_path: Path, activation: str) -> None:
+    """LaBSE and distiluse end in one; it stays when the folder is converted there and back."""
+    theirs = tmp_path / "theirs"
+    model = sentence_folder(theirs, {"pooling_mode": "cls"}, dense=activation)
+    assert_dense(theirs, model, activation)
+    take_over(theirs, tmp_path / "ours")
+    assert_dense(tmp_path / "ours", model, activation)
+    convert(tmp_path / "ours", tmp_path / "back", "huggingface")
+    assert_dense(tmp_path / "back", model, activation)
+
+
+def assert_dense(folder: Path, model: Any, activation: str) -> None:  # noqa: ANN401
+    """Assert that a folder gives their vectors: pooled, mapped and normalized."""
+    embedder = dragoman.load(folder, device="cpu")
+    found = embedder.embed(TEXTS[:5])
+    assert found.shape == (5, embedder.dim)
+    act = getattr(torch.nn, activation)()
+    tokenizer = read_tokenizer(folder if (folder / "vocab.txt").exists() else folder / "huggingface")
+    pooled_texts = [pooled(model, tokenizer, text, "cls") for text in TEXTS[:5]]
+    weights = dense_weights(activation)
+    rows = torch.stack(pooled_texts) @ weights["linear.weight"].T
+    rows = torch.nn.functional.normalize(act(rows + weights.get("linear.bias", 0.0)), dim=1)
+    torch.testing.assert_close(torch.from_numpy(found), rows, rtol=1e-4, atol=1e-5)
+
+
 def test_a_converted_folder_pools_as_before(tmp_path: Path) -> None:
     """It can be converted back; from the cache of a Hub as well."""
     blobs, theirs = tmp_path / "blobs", tmp_path / "snapshots" / "0123abc"
@@ -218,13 +263,16 @@ def test_a_prompt_and_lowercasing_are_the_folders(tmp_path: Path) -> None:
         ("modules.json", [{"path": "", "type": "a.CLIPModel"}], "has the modules CLIPModel"),
         ("modules.json", {"path": 3}, "does not list modules"),
         ("modules.json", [{"path": 3, "type": 4}], "does not list modules"),
+        ("2_Dense/config.json", {"activation_function": "torch.nn.Softmax"}, "Softmax is not"),
+        ("2_Dense/config.json", {"activation_function": "torch.nn.Tanh"}, "32 numbers"),
         ("sentence_bert_config.json", {"max_seq_length": 10.5}, "must be a whole number"),
         ("config_sentence_transformers.json", {"default_prompt_name": "a"}, "no such text"),
     ],
 )
 def test_other_folders_are_refused(file: str, content: object, said: str, tmp_path: Path) -> None:
     """Each error is one sentence, before anything is embedded."""
-    sentence_folder(tmp_path, {"pooling_mode": "mean"})
+    sentence_folder(tmp_path, {"pooling_mode": "mean"}, dense="Tanh")
+    save_file({"linear.weight": torch.ones(24, 31)}, tmp_path / "2_Dense" / "model.safetensors")
     write(tmp_path / file, content)
     with pytest.raises(InputError, match=said):
         dragoman.load(tmp_path, device="cpu")

@@ -13,7 +13,7 @@ from tests.processors import (
     needs_independent_rows,
     needs_independent_translations,
 )
-from tests.unit.models.family import DECODERS, TWO_BASES, make_decoder
+from tests.unit.models.family import DECODERS, NORM_LAST, TWO_BASES, make_decoder
 from tests.unit.models.small import (
     BOS,
     EOS,
@@ -138,7 +138,15 @@ def test_prompts(name: str, seed: int, length: int, beam_size: int) -> None:
         ids_NL = torch.cat([ids_NL[rows_N], random_ids(seed + turn, len(ids_NL), 1)], dim=1)
 
 
-@pytest.mark.parametrize("changed", [{}, {"norm_position": "sandwich"}, {"qk_norm": True}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"norm_position": "sandwich"},
+        {"qk_norm": True},
+        {"qk_norm": True, "positions": NORM_LAST},
+    ],
+)
 @pytest.mark.parametrize("beam_size", [1, 3])
 @torch.inference_mode()
 def test_windows(beam_size: int, changed: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 In the converted model folder, `huggingface/` contains
 
     config.json, tokenizer.json ...   its files unchanged, except the weights
-    pooling.json                      of sentence-transformers, 1_Pooling/config.json there
+    pooling.json, dense.json ...      of sentence-transformers, 1_Pooling/config.json ... there
     tensors.json                      the name, dtype and shape of each of its tensors
     rest.safetensors                  tensors that our weights do not reproduce bit for bit
 
@@ -39,8 +39,12 @@ KEPT = (
 )
 """The files that are copied: settings, vocabularies, the card, the licence. Nothing reads the
 others."""
-POOLING, FLAT_POOLING = "1_Pooling/config.json", "pooling.json"
-"""The pooling config of sentence-transformers: its name in their folders and in `huggingface/`."""
+NESTED: Mapping[str, str] = {
+    "1_Pooling/config.json": "pooling.json",
+    "2_Dense/config.json": "dense.json",
+    "2_Dense/model.safetensors": "dense.safetensors",
+}
+"""Files of sentence-transformers: their names in its folders and in `huggingface/`."""
 LARGEST = 1 << 40
 """Maximum size of `rest.safetensors` in bytes; it may be as large as the weights."""
 
@@ -69,8 +73,9 @@ def keep_origin(opened: ModelFolder, weights: Mapping[str, Tensor]) -> dict[str,
     layout = {name: [str(t.dtype).removeprefix("torch."), [*t.shape]] for name, t in made.items()}
     names = [*KEPT, *family(hf).vocabularies(folder)]
     files = {name: read_own(folder / name) for name in names if (folder / name).is_file()}
-    if (folder / POOLING).is_file() and not (folder / POOLING).parent.is_symlink():
-        files[FLAT_POOLING] = read_own(folder / POOLING)
+    for name, flat in NESTED.items():
+        if (folder / name).is_file() and not (folder / name).parent.is_symlink():
+            files[flat] = read_own(folder / name)
     files.setdefault(CONFIG, json.dumps(hf, indent=2).encode())  # Marian's own folders have none
     files |= {LAYOUT: json.dumps(layout, indent=0).encode(), REST: save(rest)}
     return {f"{ORIGIN}/{name}": Content(data) for name, data in files.items()}
@@ -97,7 +102,7 @@ def give_back(
     }
     kind.restore(weights, config, tensors)
     names = sorted({path.name for path in folder.iterdir()} - {LAYOUT, REST})
-    theirs = {FLAT_POOLING: POOLING}
+    theirs = {flat: name for name, flat in NESTED.items()}
     files = {theirs.get(name, name): Content(read_own(folder / name)) for name in names}
     found = kind.each_weight(tensors, config)
     if any(tensor.itemsize == 2 for tensor in tensors.values()) and not all(

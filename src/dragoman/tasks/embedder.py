@@ -20,7 +20,7 @@ from typing import Any, Literal, Self, cast, get_args
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from dragoman.decode import Course
@@ -29,10 +29,11 @@ from dragoman.files.reading import read_file, read_object
 from dragoman.files.writing import replacing
 from dragoman.folder.format import ReadingDefaults
 from dragoman.folder.opening import ModelFolder
-from dragoman.folder.origin import FLAT_POOLING
-from dragoman.models import EncoderOnly
+from dragoman.folder.origin import NESTED
+from dragoman.models import EncoderOnly, ModelConfig
+from dragoman.models.build import reading
 from dragoman.models.heads import mean_of
-from dragoman.nn import Arithmetic
+from dragoman.nn import Arithmetic, Linear
 from dragoman.plain import Plain
 from dragoman.tasks.encoders import TOKENS, EncoderReader, Row, read
 from dragoman.tasks.lines import as_texts, encode_each
@@ -43,6 +44,17 @@ from dragoman.wording import counted
 Vector = npt.NDArray[np.float32]
 Mode = Literal["mean", "cls", "max", "lasttoken"]
 MODULES = "modules.json"
+ACTIVATIONS: Mapping[str, nn.Module] = {
+    "Tanh": nn.Tanh(),
+    "Identity": nn.Identity(),
+    "ReLU": nn.ReLU(),
+    "GELU": nn.GELU(),
+}
+"""Those of the module `Dense`, by the names of their classes in PyTorch."""
+KINDS = [
+    f"Transformer Pooling{dense}{end}" for dense in ("", " Dense") for end in ("", " Normalize")
+]
+"""The supported lists of modules."""
 MOST = 1 << 20
 """Largest size of a list of modules, in bytes."""
 FRAME = 2
@@ -58,12 +70,28 @@ POOLING_MODES = {
 """The switches of older folders, and their newer names."""
 
 
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """`act(W x + b)` on the pooled vector (LaBSE)."""
+
+    linear: Linear
+    activation: nn.Module
+
+    def __call__(self, pooled_BD: Tensor) -> Tensor:
+        """Map `(B, D)` to `(B, O)`."""
+        linear = self.linear.to(pooled_BD.device)
+        out_BO: Tensor = self.activation(linear(pooled_BD))
+        return out_BO
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooling:
     """How hidden states become one vector."""
 
     mode: Mode = "mean"
     """The mean or the maximum of all hidden states, that of the first token or of the last."""
+    dense: Dense | None = None
+    """A layer on that vector."""
     normalize: bool = False
     """Whether vectors are scaled to length 1."""
     max_tokens: int | None = None
@@ -123,7 +151,8 @@ class Embedder(EncoderReader[Embedding, Vector]):
         self.pooling = pooling or Pooling()
         limit = self.reading.max_tokens
         self.max_tokens = min(self.pooling.max_tokens or limit, limit)
-        self.dim: int = model.embedding.weight.shape[1]
+        dense, width = self.pooling.dense, model.embedding.weight.shape[1]
+        self.dim: int = width if dense is None else dense.linear.out_features
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
@@ -194,6 +223,8 @@ class Embedder(EncoderReader[Embedding, Vector]):
             case "lasttoken":
                 every_B = torch.arange(len(ids_BL), device=ids_BL.device)
                 pooled_BD = hidden_BLD[every_B, mask_BL.sum(1) - 1]
+        if self.pooling.dense is not None:
+            pooled_BD = self.pooling.dense(pooled_BD)
         if self.pooling.normalize:
             pooled_BD = normalize(pooled_BD, dim=1)
         vectors_BD: Vector = pooled_BD.cpu().numpy()
@@ -212,10 +243,10 @@ def read_pooling(folder: ModelFolder) -> Pooling:
         return Pooling()
     modules = _modules(path)
     kinds = [kind for kind, _ in modules]
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+    if " ".join(kinds) not in KINDS:
         raise InputError(
             f"{path / MODULES} has the modules {', '.join(kinds)}; only Transformer, Pooling and "
-            "then, if at all, Normalize are supported."
+            "then, if at all, Dense and Normalize are supported."
         )
     settings = _optional(path / "sentence_bert_config.json")
     named = _optional(path / "config_sentence_transformers.json")
@@ -225,16 +256,14 @@ def read_pooling(folder: ModelFolder) -> Pooling:
             f"{path / 'sentence_bert_config.json'}: max_seq_length must be a whole number above "
             f"{FRAME}, not {length!r}."
         )
-    pooling = path / modules[1][1] / "config.json"
-    pooling = pooling if pooling.is_file() else path / FLAT_POOLING
-    if not pooling.is_file():
-        raise InputError(f"{path} has no {modules[1][1]}/config.json; use the publisher's folder.")
+    pooling = _of_module(path, f"{modules[1][1]}/config.json")
     hf = read_object(pooling)
     prompt = _prompt(path, named)
     if prompt and not hf.get("include_prompt", True):
         raise InputError(f"{pooling}: include_prompt = false is not supported.")
     return Pooling(
         mode=_mode(pooling, hf),
+        dense=_dense(path, modules[2][1], folder.config.model) if "Dense" in kinds else None,
         normalize="Normalize" in kinds,
         max_tokens=None if length is None else length - FRAME,
         lowercase=bool(settings.get("do_lower_case")),
@@ -256,6 +285,37 @@ def _modules(path: Path) -> list[tuple[str, str]]:
             f"{file} must have the first module in the folder itself, the others in one below."
         )
     return modules
+
+
+def _of_module(path: Path, name: str) -> Path:
+    """Return a file of a module, which a converted folder has under another name."""
+    for file in (path / name, path / NESTED.get(name, name)):
+        if file.is_file():
+            return file
+    raise InputError(f"{path} has no {name}; use the publisher's folder.")
+
+
+def _dense(path: Path, name: str, model: ModelConfig) -> Dense:
+    config = _of_module(path, f"{name}/config.json")
+    hf = read_object(config)
+    activation = str(hf.get("activation_function", "Tanh")).rpartition(".")[2]
+    if activation not in ACTIVATIONS:
+        raise InputError(
+            f"{config}: activation_function = {activation:.40} is not supported; it must be one of "
+            f"{', '.join(ACTIVATIONS)}."
+        )
+    weights = _of_module(path, f"{name}/model.safetensors")
+    with reading(weights) as stored:
+        names = {*stored.keys()}
+        found = {each: stored.get_tensor(each).float() for each in names}
+    weight = found.get("linear.weight", torch.empty(0))
+    rows = len(weight)
+    shapes = {"linear.weight": (rows, model.d_model), "linear.bias": (rows,)}
+    if not names or any(tuple(t.shape) != shapes.get(n, ()) for n, t in found.items()):
+        raise InputError(f"{weights} does not hold a layer on vectors of {model.d_model} numbers.")
+    linear = Linear(model.d_model, rows, bias="linear.bias" in found)
+    linear.load_state_dict({n.removeprefix("linear."): tensor for n, tensor in found.items()})
+    return Dense(linear, ACTIVATIONS[activation])
 
 
 def _optional(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from dragoman.errors import DragomanError, InputError, how_to_install
 from dragoman.files.writing import check_own_folder, rename_durably
 from dragoman.folder.foreign.files import read_checkpoint
-from dragoman.folder.origin import KEPT, POOLING
+from dragoman.folder.origin import KEPT, NESTED
 from dragoman.wording import short
 
 SAFE = re.compile(r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json")
@@ -54,7 +54,7 @@ def fetch(name: str, out: Path, say: Callable[[str], None]) -> None:
     failures: Any = (*errors.HfHubHTTPError.__bases__, ValueError)  # OSError and the HTTP client's
     try:
         info = hub.model_info(name, files_metadata=True)
-        weights, beside = _choose_weights(hub, name, info), _sizes(info, {*KEPT, POOLING})
+        weights, beside = _choose_weights(hub, name, info), _sizes(info, {*KEPT, *NESTED})
         sizes = {**beside, **weights.sizes}
         licence = getattr(info.card_data, "license", None) or "not stated: ask its publisher"
         say(f"{name}: {short(sum(sizes.values()))}B in {len(sizes)} files, licence {licence}.")
