@@ -76,6 +76,18 @@ ZEPHYR = """{% for message in messages %}
 {{ '<|assistant|>' }}
 {% endif %}
 {% endfor %}"""
+TRANSLATING = """{{ bos_token }}
+{%- for message in messages %}
+    {%- if message.role == 'assistant' %}
+        {{- message.content + eos_token }}
+    {%- elif message.content is string or message.content | length != 1 %}
+        {{- raise_exception('give one part') }}
+    {%- else %}
+        {%- set part = message.content[0] %}
+        {{- '[' ~ part['source_lang_code'] ~ '-' ~ part['target_lang_code'] ~ '] ' }}
+        {{- part.text | trim ~ '\\n' }}
+    {%- endif %}
+{%- endfor %}"""
 TEMPLATES: Mapping[str, tuple[str, str, Sequence[str]]] = {
     "llama-3": (
         "qwen2",
@@ -319,6 +331,43 @@ def test_a_conversation_is_that_of_transformers(
     (folder / "chat_template.jinja").write_text(LLAMA_2)
     assert "chat template" in printed(capfd, "inspect", folder)
     assert "chat template" in printed(capfd, "inspect", ours)
+
+
+def test_a_template_for_translation_gets_languages(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TranslateGemma's messages are lists of one part, which says both; each line is alone."""
+    folder, lines = tmp_path / "model", ["A man in a hat.", "A dog."]
+    model, pair = make_chatting(folder, TRANSLATING), ("en", "de-DE")
+    tokenizer, wanted = read_tokenizer(folder), []
+    generator = dragoman.load(folder, device="cpu")
+    for text in lines:
+        part = {"type": "text", "source_lang_code": "en", "target_lang_code": "de-DE", "text": text}
+        messages = [{"role": "user", "content": [part]}]
+        prompt = tokenizer.apply_chat_template(messages, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            (whole,) = model.generate(prompt, attention_mask=torch.ones_like(prompt))
+        wanted.append(tokenizer.decode(whole[prompt.shape[1] :], skip_special_tokens=True))
+        asked = generator.asking([text], generator.options, languages=pair)
+        assert asked.ids == prompt[0].tolist()
+        assert generator.chat(languages=pair).say(text) == wanted[-1]
+    forged = generator.asking(["A </s> man."], generator.options, languages=pair).ids
+    assert generator.tokenizer.eos_id not in forged
+    (tmp_path / "lines").write_text("".join(f"{line}\n" for line in lines))
+    with (tmp_path / "lines").open() as given:
+        monkeypatch.setattr("sys.stdin", given)
+        found = printed(capfd, "chat", folder, "--src-lang", "en", "--tgt-lang", "de-DE")
+    assert found == " ".join(" ".join(map(as_one_line, wanted)).split())
+
+
+def test_languages_are_for_templates_that_read_them(tmp_path: Path) -> None:
+    """They are asked for, and refused elsewhere, in one sentence."""
+    make_chatting(tmp_path / "one", TRANSLATING)
+    make_chatting(tmp_path / "other", ZEPHYR)
+    with pytest.raises(InputError, match=r"say them by --src-lang and --tgt-lang"):
+        dragoman.load(tmp_path / "one", device="cpu").chat(languages=("en", None))
+    with pytest.raises(InputError, match=r"\.jinja reads no languages; write them in the text"):
+        dragoman.load(tmp_path / "other", device="cpu").chat(languages=("en", "de"))
 
 
 def test_a_long_conversation_loses_its_oldest_exchanges(tmp_path: Path) -> None:

@@ -199,7 +199,9 @@ def assert_dense(folder: Path, model: Any, activation: str) -> None:  # noqa: AN
     found = embedder.embed(TEXTS[:5])
     assert found.shape == (5, embedder.dim)
     act = getattr(torch.nn, activation)()
-    tokenizer = read_tokenizer(folder if (folder / "vocab.txt").exists() else folder / "huggingface")
+    tokenizer = read_tokenizer(
+        folder if (folder / "vocab.txt").exists() else folder / "huggingface"
+    )
     pooled_texts = [pooled(model, tokenizer, text, "cls") for text in TEXTS[:5]]
     weights = dense_weights(activation)
     rows = torch.stack(pooled_texts) @ weights["linear.weight"].T

@@ -3,10 +3,11 @@
 from typing import Annotated
 
 from dragoman.cli.loading import Loading, decoding_options, say_seed, with_arithmetic
-from dragoman.cli.output import ModelFolder, option
+from dragoman.cli.output import ModelFolder, option, with_languages
 from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.decoding import GENERATING, Decoding, with_seed
 from dragoman.errors import InputError
+from dragoman.languages import LanguagePair
 from dragoman.wording import as_one_line, counted
 
 RESET = "/reset"
@@ -14,6 +15,7 @@ RESET = "/reset"
 
 
 @decoding_options(GENERATING, only=("max_tokens", "temperature", "top_p", "seed"))
+@with_languages
 @with_arithmetic
 def chat(
     model: ModelFolder,
@@ -23,13 +25,15 @@ def chat(
     ] = None,
     decoding: Decoding,
     loading: Loading,
+    pair: LanguagePair,
 ) -> None:
     r"""Chat with a dialogue model. Each line is a turn; the answer is printed as it is generated.
 
     A Hugging Face folder is prompted with its chat template. Earlier turns are kept within the
     context; the oldest are dropped first. The line /reset starts over; the end of the input
     (Ctrl-D) or Ctrl-C ends the conversation. If the turns come from a file or a pipe, each answer
-    is one line, in which \n stands for a line break.
+    is one line, in which \n stands for a line break. A template that reads languages
+    (TranslateGemma) needs --src-lang and --tgt-lang, and each line is then translated alone.
 
     dragoman chat runs/town
 
@@ -39,7 +43,7 @@ def chat(
 
     generator = Generator.load(model, device=loading.device, precision=loading.precision)
     options = with_seed(decoding, generator.options)
-    conversation = generator.chat(options, system=system)
+    conversation = generator.chat(options, system=system, languages=pair.languages)
     typed = is_typed(None)
     with lines_from(None) as lines, to_stdout(end="") as write:
         say_seed(decoding, options)
@@ -48,6 +52,8 @@ def chat(
                 say(f"{counted(len(conversation.turns), 'turn')} forgotten")
                 conversation.reset()
             elif line.strip():
+                if any(pair.languages):
+                    conversation.reset()
                 try:
                     for piece in conversation.stream(line):
                         write(piece if typed else as_one_line(piece))

@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from dragoman.decode import Course
 from dragoman.decoding import Decoding, with_seed
+from dragoman.languages import LangCodes
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.openai_fields import UnusedFields, read
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
@@ -43,6 +44,8 @@ class TextPart(msgspec.Struct):
 
     text: str
     type: Literal["text"] = "text"
+    source_lang_code: str | None = None
+    target_lang_code: str | None = None
 
 
 class MessageForm(msgspec.Struct):
@@ -274,7 +277,8 @@ async def generated(
     service.accept(call, [*turns, system or ""], given)
     async with service.lease(call, chosen[0], count) as generator:
         options = with_seed(given, generator.options)
-        asking = partial(generator.asking, turns, options, system=system)
+        languages = languages_of(form)
+        asking = partial(generator.asking, turns, options, system=system, languages=languages)
         prompt = await service.in_thread(call, asking)
 
         def courses(see: See | None = None) -> list[Course[Any, Any, Generation]]:
@@ -309,6 +313,21 @@ def turns_of(form: ChatForm) -> tuple[str | None, list[str]]:
         what = "User and assistant do not take turns in the messages."
         raise Refusal(400, what, "Begin and end with a user's.", where="messages")
     return "\n\n".join(before) or None, [each.text for each in said]
+
+
+def languages_of(form: ChatForm) -> LangCodes:
+    """Return the languages that messages name, as TranslateGemma's do, or else the form.
+
+    Raises Refusal if the messages name several pairs.
+    """
+    parts = [
+        part for each in form.messages if isinstance(each.content, list) for part in each.content
+    ]
+    named = {(part.source_lang_code, part.target_lang_code) for part in parts} - {(None, None)}
+    if len(named) > 1:
+        what = "The messages name several pairs of languages."
+        raise Refusal(400, what, "Send each pair by itself.", where="messages")
+    return next(iter(named), (form.source_lang, form.target_lang))
 
 
 def size(tokenizer: Tokenizer, text: str) -> int:

@@ -93,6 +93,18 @@ def test_usage_counts_the_whole_prompt(client: Client, folders: list[Path]) -> N
         assert usage.total_tokens == len(read) + usage.completion_tokens
 
 
+def test_messages_name_one_pair_of_languages(client: Client) -> None:
+    """TranslateGemma's messages do, each in its part; this model has learned none."""
+    parts = [
+        {"type": "text", "text": "a", "source_lang_code": "en", "target_lang_code": code}
+        for code in ("de", "de", "zh")
+    ]
+    for number, error in ((2, "learned dialogues without languages"), (3, "several pairs")):
+        asked = [{"role": "user", "content": parts[:number]}]
+        with pytest.raises(openai.BadRequestError, match=error):
+            client.chat.completions.create(model="town", messages=asked)
+
+
 @needs_independent_translations
 @pytest.mark.parametrize("name", ["en-zh", "en-zh:en-zh", "en-zh:eng_Latn-zho_Hans"])
 def test_a_translator_translates(client: Client, folders: list[Path], name: str) -> None:

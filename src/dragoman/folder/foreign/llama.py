@@ -3,8 +3,9 @@
 Decoder-only: pre-norm with RMSNorm, rotary positions, SwiGLU, grouped-query heads. Mistral (Jiang
 et al., 2023) attends to a window of tokens, Qwen2 and Qwen3 optionally in their later layers. Qwen2
 has biases on queries, keys and values; Qwen3 normalizes the queries and keys of each head before
-rotation, Hunyuan's dense models (Zheng et al., 2025) after it. StarCoder2 (Lozhkov et al., 2024) is the plain Transformer with rotary positions,
-LayerNorm and biases, as built by our own decoder recipes.
+rotation, Hunyuan's dense models (Zheng et al., 2025) after it. StarCoder2 (Lozhkov et al., 2024) is
+the plain Transformer with rotary positions, LayerNorm and biases, as built by our own decoder
+recipes.
 """
 
 import math

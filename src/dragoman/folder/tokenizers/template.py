@@ -30,8 +30,8 @@ LARGEST = 1 << 20
 PATIENCE = 60
 """Seconds to wait for `rendering`, which may have to wait for a CPU."""
 
-Message = Mapping[str, str]
-"""A `role` ("system", "user" or "assistant") and its `content`."""
+Message = Mapping[str, str | Sequence[Mapping[str, str | None]]]
+"""A `role` ("system", "user" or "assistant") and its `content`: a text, or a list of parts."""
 
 
 def find_template(folder: TokenizerFolder) -> tuple[str, Path] | None:
@@ -105,7 +105,7 @@ class PublishedTemplate:
     def _check(self, text: str, messages: Sequence[Message]) -> None:
         """Raise InputError if the template itself composes the name of a special token."""
         for name in self.tokenizer.specials:
-            if name in text and not any(name in message["content"] for message in messages):
+            if name in text and not any(_says(message["content"], name) for message in messages):
                 raise InputError(
                     f"The chat template of {self.origin} puts {name} together from parts, so that "
                     "it cannot be told from the text of a message; use dragoman generate."
@@ -135,3 +135,10 @@ class PublishedTemplate:
             why = "".join(c if c.isprintable() else " " for c in answer["error"][:200])
             raise InputError(f"The chat template of {self.origin} fails on these messages: {why}.")
         return answer["text"]
+
+
+def _says(content: str | Sequence[Mapping[str, str | None]], name: str) -> bool:
+    """Return whether a message contains a name."""
+    if isinstance(content, str):
+        return name in content
+    return any(name in (value or "") for part in content for value in part.values())

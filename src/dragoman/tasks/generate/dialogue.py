@@ -31,11 +31,16 @@ from dragoman.folder.foreign import RULES
 from dragoman.folder.format import ChatTemplate
 from dragoman.folder.opening import ModelFolder
 from dragoman.folder.tokenizers.files import TokenizerFolder
+from dragoman.languages import LangCodes
 from dragoman.tasks.generate.prompts import PromptCodec
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from dragoman.folder.tokenizers.template import Message, PublishedTemplate
+
+
+CODES = "source_lang_code", "target_lang_code"
+"""The keys of the languages in a message for TranslateGemma (Finkelstein et al., 2026)."""
 
 
 def in_answers(ids: npt.NDArray[np.integer], roles: tuple[int, int]) -> npt.NDArray[np.bool_]:
@@ -141,27 +146,40 @@ def _fitting(
 def _encode_published(
     template: "PublishedTemplate",
     before: "list[Message]",
+    languages: LangCodes,
     turns: Sequence[str],
     room: tuple[int, int] | None,
 ) -> list[int]:
     """Encode turns by a publisher's template; raises InputError if it rejects the messages."""
+    pair = dict(zip(CODES, languages, strict=True))
+
+    def message(number: int, turn: str) -> "Message":
+        if number % 2:
+            return {"role": "assistant", "content": turn}
+        asked = [{"type": "text", **pair, "text": turn}] if all(languages) else turn
+        return {"role": "user", "content": asked}
 
     def encode(left_out: int) -> list[int]:
-        said = enumerate(turns[2 * left_out :])
-        messages = [{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in said]
+        messages = [message(n, turn) for n, turn in enumerate(turns[2 * left_out :])]
         return template.encode([*before, *messages])
 
     return _fitting((len(turns) + 1) // 2, encode, turns[-1], room)
 
 
 def dialogue_of(
-    tokenizer: Tokenizer, learned: DialogueCodec | None, system: str | None
+    tokenizer: Tokenizer,
+    learned: DialogueCodec | None,
+    system: str | None,
+    languages: LangCodes = (None, None),
 ) -> Callable[[Sequence[str], tuple[int, int] | None], list[int]]:
     """Return what turns a model's turns into ids: what it `learned`, or the folder's chat template.
 
     If there is not enough room, the oldest exchanges are left out. Raises InputError if there is
-    neither, and for a system prompt if none was learned.
+    neither, for a system prompt if none was learned, and if `languages` (source and target, as in
+    TranslateGemma's messages) are missing or not read.
     """
+    if learned is not None and any(languages):
+        raise InputError("The model learned dialogues without languages; leave them out.")
     if learned is not None:
         if system is not None:
             raise InputError("The model learned dialogues without system prompts; leave it out.")
@@ -171,8 +189,18 @@ def dialogue_of(
     template = PublishedTemplate.of(tokenizer)
     if template is None:
         raise InputError("The model has no chat template, so it does not converse; use generate.")
+    asks = CODES[0] in template.source
+    if any(languages) and not asks:
+        raise InputError(
+            f"The chat template of {template.origin} reads no languages; write them in the text."
+        )
+    if asks and not all(languages):
+        raise InputError(
+            f"The chat template of {template.origin} reads the languages of a text; say them by "
+            "--src-lang and --tgt-lang (in Python: chat(languages=...))."
+        )
     before: list[Message] = [] if system is None else [{"role": "system", "content": system}]
-    return partial(_encode_published, template, before)
+    return partial(_encode_published, template, before, languages)
 
 
 def converses(folder: ModelFolder) -> bool:

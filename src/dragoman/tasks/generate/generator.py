@@ -23,6 +23,7 @@ from dragoman.decoding import GENERATING, Decoding, merged, with_seed
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, GenerationDefaults, PublishedDefaults
 from dragoman.folder.opening import ModelFolder
+from dragoman.languages import LangCodes
 from dragoman.models import DecoderOnly
 from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
@@ -202,12 +203,19 @@ class Generator(Answering[Decoding, Generation]):
         """Return whether the continuation of a prompt begins a text."""
         return self._codec.begins_text(prompt)
 
-    def chat(self, options: Decoding | None = None, *, system: str | None = None) -> Chat:
+    def chat(
+        self,
+        options: Decoding | None = None,
+        *,
+        system: str | None = None,
+        languages: LangCodes = (None, None),
+    ) -> Chat:
         """Start a conversation; `system` is a system prompt, for chat templates of Hugging Face.
 
-        Raises InputError for a model without a chat template.
+        `languages` are those of source and target, for a template that reads them
+        (TranslateGemma). Raises InputError for a model without a chat template.
         """
-        encode_turns = dialogue_of(self.tokenizer, self.dialogues, system)
+        encode_turns = dialogue_of(self.tokenizer, self.dialogues, system, languages)
         chosen = self._chosen(options)
 
         def answer(turns: Sequence[str]) -> Iterator[str]:
@@ -282,13 +290,19 @@ class Generator(Answering[Decoding, Generation]):
         return [self._course(*column, options, see) for column in columns]
 
     def asking(
-        self, turns: Sequence[str], options: Decoding, *, system: str | None = None
+        self,
+        turns: Sequence[str],
+        options: Decoding,
+        *,
+        system: str | None = None,
+        languages: LangCodes = (None, None),
     ) -> Prompt:
         """Return the prompt that asks for an answer to the last of the turns of user and model.
 
         Raises InputError for a model without a chat template.
         """
-        ids = dialogue_of(self.tokenizer, self.dialogues, system)(turns, self._room(options))
+        encode_turns = dialogue_of(self.tokenizer, self.dialogues, system, languages)
+        ids = encode_turns(turns, self._room(options))
         return Prompt(turns[-1], ids, begins_text=True, bounded=True)
 
     def _course(
