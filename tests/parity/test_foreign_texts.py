@@ -1,5 +1,6 @@
 """An unconverted Hugging Face folder: the texts of its own classes, greedily and with a beam."""
 
+import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -8,13 +9,16 @@ from typing import Any
 
 import pytest
 import torch
-from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
+from sentencepiece import SentencePieceTrainer
+from tests.foreign_folders import FAMILIES, SENTENCES, noisy, set_keys, without_special
 from tests.unit.tasks.tiny_generator import save_generator
+from tokenizers import Tokenizer
 
 import dragoman
 from dragoman.cli.app import make_app
 from dragoman.convert.published import take_over
 from dragoman.errors import InputError
+from dragoman.folder.opening import open_folder
 from dragoman.tasks.lines import one_line
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
@@ -242,6 +246,65 @@ def test_a_mark_of_marian_is_that_of_the_whole_line(tmp_path: Path) -> None:
         assert marked.text == asked.text or options.max_src_tokens == 6
     alone = chosen.translate(">>fra<< A man.")
     assert alone.text != translator.translate(">>fra<< A man.").text
+
+
+def make_small100(folder: Path) -> tuple[Any, Callable[[str], list[int]]]:
+    """Write an M2M100 whose sources name the target; return their model and encoder for German."""
+    model = make_folder(folder, "m2m100")
+    tokenizer = transformers.M2M100Tokenizer.from_pretrained(folder, src_lang="de")
+    set_keys(folder, "tokenizer_config.json", tokenizer_class="SMALL100Tokenizer")
+    return model, lambda text: tokenizer(text).input_ids
+
+
+def make_madlad(folder: Path) -> tuple[Any, Callable[[str], list[int]]]:
+    """Write a T5 with pieces for languages; return their model and encoder for German."""
+    model = make_folder(folder, "t5")
+    spiece = folder / "spiece.model"
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 20),
+        model_prefix=str(spiece.with_suffix("")),
+        vocab_size=600,
+        hard_vocab_limit=False,
+        user_defined_symbols=["<2de>", "<2zh_Latn>"],
+        minloglevel=2,
+        unk_id=0,
+        bos_id=1,
+        eos_id=2,
+        pad_id=-1,
+    )
+    (folder / "tokenizer.json").unlink()
+    names = {"pad_token": "<s>", "unk_token": "<unk>", "eos_token": "</s>"}
+    tokenizer = transformers.T5Tokenizer.from_pretrained(folder, extra_ids=0, legacy=False, **names)
+    tokenizer.save_pretrained(folder)
+    made = json.loads((folder / "tokenizer.json").read_bytes())
+    made["model"]["unk_id"] = 0  # as published; their class writes T5's
+    (folder / "tokenizer.json").write_text(json.dumps(made))
+    backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    model.generation_config.eos_token_id = 2
+    model.config.update({"eos_token_id": 2, "pad_token_id": 1})
+    model.save_pretrained(folder)
+    return model, lambda text: backend.encode(f"<2de> {text}").ids
+
+
+@pytest.mark.parametrize("make", [make_small100, make_madlad])
+@torch.no_grad()
+def test_a_source_names_its_target(
+    make: Callable[[Path], tuple[Any, Callable[[str], list[int]]]], tmp_path: Path
+) -> None:
+    """SMaLL-100 puts the token of the target before a source, MADLAD-400 a piece of the text."""
+    model, encode = make(tmp_path)
+    translator = dragoman.load(tmp_path, device="cpu").between(None, "de")
+    options = replace(translator.options, retry=False, split_sentences=False, beam_size=1)
+    frame, tokenizer = translator.specials.src_frame, open_folder(tmp_path).src_tokenizer
+    for line, ours in zip(LINES, translator.translate(LINES, options=options), strict=True):
+        ids = [*frame.before, *tokenizer.encode(line), *frame.after]
+        assert ids == encode(line)
+        given = torch.tensor([ids])
+        (found,) = model.generate(given, attention_mask=torch.ones_like(given))
+        assert ours.text == one_line(tokenizer.decode(found.tolist()))
+    if make is make_small100:
+        with pytest.raises(InputError, match="--tgt-lang"):
+            dragoman.load(tmp_path, device="cpu").translate("A man.")
 
 
 @pytest.mark.parametrize("name", ["mbart50", "t5"])

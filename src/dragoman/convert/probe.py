@@ -17,7 +17,6 @@ from torch import Tensor
 from dragoman.decode import Greedy
 from dragoman.decoding import GENERATING, ONE_BEST, Decoding, merged
 from dragoman.errors import DragomanError, InputError
-from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.format import GENERATION, ReadingDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, EncoderOnlyConfig
@@ -153,9 +152,8 @@ def two_languages(folder: ModelFolder) -> tuple[str, ...]:
     """Return two languages for a model that requires them; none for others."""
     if folder.config.directions:
         return folder.config.directions[0]
-    published, codes = folder.config.published, sorted(folder.src_tokenizer.languages)
-    kind = None if published is None else FAMILIES.get(published.family)
-    if not codes or kind is None or kind.lang_in_source:
+    codes = sorted(folder.src_tokenizer.languages)
+    if not codes or folder.config.published is None or folder.src_tokenizer.lang_in_source:
         return ()
     return codes[0], codes[-1]
 

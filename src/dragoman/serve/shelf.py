@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
-from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
 from dragoman.folder.rereading import FolderFault, weights_of
 from dragoman.languages import LangCodes, covers, name_of, resolve, resolve_target, tags
@@ -130,7 +129,7 @@ class Served:
         self.languages = tuple(folder.src_tokenizer.languages) if self.task == "translate" else ()
         self.writes = tuple(sorted({tgt for _, tgt in config.directions}))
         if self.languages and config.published is not None:
-            self.targets_only = FAMILIES[config.published.family].lang_in_source
+            self.targets_only = folder.src_tokenizer.lang_in_source
         self.chats = self.task == "generate" and converses(folder)
         self.bytes = held_bytes(folder, arithmetic, device)
 

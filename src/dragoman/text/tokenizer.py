@@ -62,6 +62,9 @@ class Tokenizer:
     files: tuple[str, ...] = ("tokenizer.json",)
     """Names of the files that it was loaded from, in their folder."""
 
+    lang_in_source = False
+    """Whether a source names its target language (Marian, SMaLL-100, MADLAD-400)."""
+
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)

@@ -247,7 +247,6 @@ MARIAN = replace(
     own_tokenizers=read_marian_own,
     tokenizer_files=MARIAN_FILES,
     vocabularies=marian_files,
-    lang_in_source=True,
     written=_translators(pre_norm=False),
 )
 PEGASUS = replace(
@@ -275,5 +274,9 @@ M2M100 = replace(
         ),
     },
     settings={"norm_position": "pre"},
-    tokenizers={"nllb": NLLB, "m2m100": NLLB},
+    tokenizers={
+        "nllb": NLLB,
+        "m2m100": NLLB,
+        "small100": TokenizerRules(lang_in_source=True),  # Mohammadshahi et al., 2022
+    },
 )

@@ -109,8 +109,6 @@ class Family:
     """Returns the files of the family's own format that number the pieces."""
     whole: bool = False
     """Whether a text is read as a whole instead of by sentences: to summarise and answer."""
-    lang_in_source: bool = False
-    """Whether the source names the target language."""
     written: Written | None = None
     """Which of our models can be exported to it, and how; None if none can."""
 

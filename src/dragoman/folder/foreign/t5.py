@@ -5,7 +5,8 @@ separate output matrix. Hugging Face files tell which by `tie_word_embeddings`, 
 by `scale_decoder_outputs`. mT5 (Xue et al., 2021) is version 1.1 with another vocabulary, whatever
 its config says about ties. transformers 5 ties every new model and saves no output matrix; for a
 file without one, the embedding is used instead, scaled only if the config says so. A file with one
-is not tied, and is scaled if the config says so.
+is not tied, and is scaled if the config says so. MADLAD-400 (Kudugunta et al., 2023) is version 1.1
+with pieces for the target language.
 """
 
 from collections.abc import Mapping
@@ -90,7 +91,8 @@ def _tokenizer(folder: TokenizerFolder, pieces: Pieces) -> Backend:
             f"integer from 0 to {MOST_EXTRA:,}."
         )
     extra = [f"<extra_id_{at}>" for at in range(number - 1, -1, -1)]
-    backend = by_scores([*pieces.scores, *((name, 0.0) for name in extra)], unk=2)
+    scores = [*pieces.scores, *((name, 0.0) for name in extra)]
+    backend = by_scores(scores, unk=[name for name, _ in scores].index("<unk>"))
     backend.add_special_tokens(extra)
     return cut_at_words(backend, pieces.charsmap)
 

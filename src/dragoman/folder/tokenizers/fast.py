@@ -9,7 +9,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError, nearest
-from dragoman.folder.tokenizers.files import LANGUAGE, USUAL, TokenizerFolder, refusing
+from dragoman.folder.tokenizers.files import LANGUAGE, TARGET, USUAL, TokenizerFolder, refusing
 from dragoman.text.limits import prepare
 from dragoman.text.spans import Span, trimmed_spans
 from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
@@ -52,6 +52,12 @@ class ForeignTokenizer(Tokenizer):
             for token, id_ in self.specials.items()
             if (match := LANGUAGE.fullmatch(token))
         }
+        if targets := {
+            match[1]: id_
+            for token, id_ in vocab.items()
+            if token.startswith("<2") and (match := TARGET.fullmatch(token))
+        }:
+            self.languages, self.lang_in_source = targets, True
 
     def _first(self, *roles: str) -> int:
         found = next((self._roles[role] for role in roles if role in self._roles), None)
@@ -185,6 +191,9 @@ class ForeignTokenizer(Tokenizer):
         if lang is None:
             return self._frame
         id_, known = self.language_id(lang), set(self.languages.values())
+        if self.lang_in_source:
+            before = (id_,) if id_ in self._never_text else tuple(self.encode(f"<2{lang}>"))
+            return Frame(before + self._frame.before, self._frame.after)
         parts = (
             tuple(id_ if each in known else each for each in part)
             for part in (self._frame.before, self._frame.after)

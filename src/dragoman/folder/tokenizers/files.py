@@ -29,6 +29,8 @@ USUAL = {
 
 LANGUAGE = re.compile(r">>(\S+)<<|__([a-z]{2,3})__|([a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})")
 """Tokens that name a language: Marian's, M2M100's, mBART's and NLLB's."""
+TARGET = re.compile(r"<2([a-z]{2,3}([_-][A-Za-z]{2,4})?)>")
+"""Pieces that name the target language at the start of a source: MADLAD-400's."""
 
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 """Settings files, which a folder may have in addition to those of the vocabulary."""
@@ -99,6 +101,8 @@ class TokenizerRules:
     """The default source language: a file may be older than the setting for it."""
     lang_last: bool = False
     """Whether the language follows the text, unless the settings say otherwise."""
+    lang_in_source: bool = False
+    """Whether the language before a source is that of its translation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

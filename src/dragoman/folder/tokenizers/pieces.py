@@ -67,6 +67,7 @@ class PieceTokenizer(ForeignTokenizer):
         self._models = models
         self._reads, self._writes = map(_load, models)
         self._lang, self._marks = lang, lang is None
+        self.lang_in_source = self._marks or folder.rules.lang_in_source
         names = (folder.name_of(role, vocab) for role in roles)
         self._named = tuple(dict.fromkeys(n for n in (*names, *folder.extra_tokens) if n))
         for name in self._named:

@@ -3,7 +3,8 @@
 Where a language goes depends on the family. M2M100 and NLLB read the source language in the frame
 and begin the target with the target language; mBART's first models begin with it instead of the
 usual decoder start (Liu et al., 2020). Marian's models into many languages read the target language
-in the frame. T5 has none: its tasks are words of the text.
+in the frame, and so do SMaLL-100 and MADLAD-400, which have the classes of M2M100 and T5. T5 itself
+has none: its tasks are words of the text.
 """
 
 from collections.abc import Collection
@@ -12,7 +13,6 @@ from typing import Self
 
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
-from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.format import PublishedDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig
@@ -80,8 +80,9 @@ class Published(Languages):
         A target has the frame of a source in its language, so mBART's first models learn to write
         the language after it, with which the decoder begins.
         """
-        lang = None if self._in_source else self.tgt_lang
-        tgt = tgt_tokenizer.frame(lang if self.known else None)
+        tgt = tgt_tokenizer.frame(self.tgt_lang if self.known else None)
+        if self._in_source:
+            tgt = Frame((), (tgt_tokenizer.eos_id,))
         return Framing(src=self.src_frame, tgt=tgt, start=self._start[0])
 
     @property
@@ -93,8 +94,7 @@ class Published(Languages):
     @property
     def _in_source(self) -> bool:
         """Whether the source names the target language."""
-        kind = FAMILIES.get(self.defaults.family)
-        return kind is not None and kind.lang_in_source
+        return self.src_tokenizer.lang_in_source
 
     @property
     def src_frame(self) -> Frame:
@@ -133,8 +133,9 @@ class Published(Languages):
 
     def check_chosen(self) -> None:
         """Raise InputError if the model needs a language that was not given."""
-        # a text for Marian may begin with >>lang<<
-        if self.known and self.tgt_lang is None and not self._in_source:
+        # a text for Marian or MADLAD-400 may begin with its language; SMaLL-100 would take English
+        in_text = self._in_source and not self.src_frame.before
+        if self.known and self.tgt_lang is None and not in_text:
             raise InputError(
                 f"The model has {len(self.known)} languages; say which by --src-lang and "
                 f"--tgt-lang (in Python: translator.between): {listed(self.known)}."
