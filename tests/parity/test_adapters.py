@@ -81,6 +81,27 @@ def test_ours_reads_peft(name: str, tmp_path: Path) -> None:
     assert_same_logits(*logits_of(model, wanted))
 
 
+@torch.no_grad()
+def test_adapters_have_the_names_of_any_version(tmp_path: Path) -> None:
+    """Gemma 3's were renamed in transformers 4.52, and one may adapt the part for images too."""
+    base = saved("gemma3", tmp_path / "base")
+    model, config = opened(base)
+    adapt(model, LoraConfig(rank=3, alpha=5.0, modules=MODULES["gemma3"][1]))
+    moved(model)
+    save_adapter(tmp_path, model, config, LoraConfig(rank=3, alpha=5.0), base)
+    file = tmp_path / "adapter" / "adapter_model.safetensors"
+    old = {
+        name.replace("model.language_model.", "language_model.model."): tensor
+        for name, tensor in load_file(file).items()
+    }
+    assert old.keys() != load_file(file).keys()
+    old["base_model.model.vision_tower.layers.0.q_proj.lora_A.weight"] = torch.ones(3, 8)
+    save_file(old, file)
+    fresh, config = opened(base)
+    merge_adapter(tmp_path / "adapter", fresh, config)
+    assert_same_logits(*(each.eval()(torch.arange(6, 15)[None]) for each in (fresh, model)))
+
+
 def written_by_peft(folder: Path, base: Path, **options: object) -> Any:  # noqa: ANN401 -- theirs
     """Write peft's adapter folder for the small Marian; return its model."""
     fresh = type(theirs("marian")).from_pretrained(base, dtype=torch.float32)

@@ -79,7 +79,9 @@ def convert(
                 "which is compared by logits: leave it out"
             )
         return hand_back(folder, out, target.shard_size)
-    if folder.config.directions and not isinstance(target, CTranslate2):
+    tokenizer = folder.src_tokenizer
+    told = tokenizer.lang_in_source and tokenizer.frame().before  # SMaLL-100
+    if (folder.config.directions or told) and not isinstance(target, CTranslate2):
         raise InputError(
             f"{model} has several languages, and {target.name} would not write the target's in "
             "front of a source; convert it --to ctranslate2, where it is the first token"

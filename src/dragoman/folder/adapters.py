@@ -129,7 +129,12 @@ def merge_adapter(folder: Path, model: nn.Module, config: FolderConfig) -> None:
         tensors = {name.removeprefix(PREFIX): stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
         base = (stored.metadata() or {}).get(BASE)
     names, places = _names_there(model, config), targets(model)
-    pairs = _pairs(file, tensors, names)
+    found = names
+    if config.published is not None:  # adapters may be older than the names of the model's class
+        kind = FAMILIES[config.published.family]
+        tensors = kind.current(tensors)
+        found = {ours: kind.current_name(theirs) for ours, theirs in names.items()}
+    pairs = _pairs(file, tensors, found)
     if base not in (None, _digest(model, {places[ours][0] for ours in pairs})):
         raise InputError(
             f"{file} adapts other weights than those of the model that base_model_name_or_path of "

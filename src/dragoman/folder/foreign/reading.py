@@ -218,12 +218,17 @@ class Family:
 
     def current(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return a state dict with current names, without the tensors of parts for images."""
-        for old, new in self.renamed.items():
-            state = {name.replace(old, new): tensor for name, tensor in state.items()}
+        state = {self.current_name(name): tensor for name, tensor in state.items()}
         others = self.beside
         return {
             n: t for n, t in state.items() if not n.removeprefix(self.prefix).startswith(others)
         }
+
+    def current_name(self, name: str) -> str:
+        """Return the current name of a tensor or module."""
+        for old, new in self.renamed.items():
+            name = name.replace(old, new)
+        return name
 
 
 def _wrapped(names: Collection[str]) -> str:
