@@ -234,7 +234,7 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
     "BertForTokenClassification": {"bert-tag": BERT | LABELS},
     **{
         f"{name}{head}": {f"{name}{head}": keys}
-        for name in ("Roberta", "XLMRoberta", "Camembert")
+        for name in ("Roberta", "XLMRoberta", "Camembert", "MPNet")
         for head, keys in (
             ("Model", BERT),
             ("ForMaskedLM", ONE_TYPE),

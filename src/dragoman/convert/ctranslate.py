@@ -93,6 +93,7 @@ class CTranslate2:
                 isinstance(p, known[config.kind])
                 and is_fixed(p)
                 and not (isinstance(p, Rotary) and p.before_norm)
+                and not (isinstance(p, RelativeBias) and p.max_length)
             ),
         }
         check_limits(config, limits, self.name)

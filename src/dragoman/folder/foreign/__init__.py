@@ -30,6 +30,7 @@ FAMILIES: Mapping[str, Family] = {
     "marian": bart.MARIAN,
     "mbart": bart.MBART,
     "mistral": llama.MISTRAL,
+    "mpnet": bert.MPNET,
     "mt5": t5.MT5,
     "qwen2": llama.QWEN2,
     "qwen3": llama.QWEN3,

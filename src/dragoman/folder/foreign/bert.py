@@ -3,8 +3,9 @@
 Encoder-only, post-norm, learned positions. The class in `architectures` determines the head. BERT
 has segments; only its tokenizer knows the ids of [CLS] and [SEP]. RoBERTa counts positions from
 pad_id + 1, so that its table has two unused rows; XLM-R (Conneau et al., 2020) and CamemBERT
-(Martin et al., 2020) are RoBERTa with unigram vocabularies. DistilBERT has no segments, and a ReLU
-in its pooler.
+(Martin et al., 2020) are RoBERTa with unigram vocabularies. MPNet (Song et al., 2020) is RoBERTa
+without segments, and with T5's bias of distances. DistilBERT has no segments, and a ReLU in its
+pooler.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from tokenizers import Tokenizer as Backend
+from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.reading import (
@@ -30,7 +32,7 @@ from dragoman.folder.tokenizers.built import by_scores, cut_at_words, fairseq
 from dragoman.folder.tokenizers.files import MASK, Pieces, TokenizerFolder, TokenizerRules
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, NoHead, TaggingHead
-from dragoman.nn import Learned
+from dragoman.nn import Learned, RelativeBias
 from dragoman.wording import counted
 
 LAYER: Table = {
@@ -50,6 +52,15 @@ DISTILBERT_LAYER: Table = {
     "ffn.up": "ffn.lin1",
     "ffn.down": "ffn.lin2",
     "ffn_residual.norm": "output_layer_norm",
+}
+MPNET_LAYER: Table = {
+    "self_attn.q_proj": "attention.attn.q",
+    "self_attn.kv_proj": joined("attention.attn.k", "attention.attn.v"),
+    "self_attn.out_proj": "attention.attn.o",
+    "self_attn_residual.norm": "attention.LayerNorm",
+    "ffn.up": "intermediate.dense",
+    "ffn.down": "output.dense",
+    "ffn_residual.norm": "output.LayerNorm",
 }
 OFFSET = 2  # rows before position 0 in RoBERTa's table, as in fairseq
 HEADS: Mapping[str, str] = {
@@ -101,6 +112,14 @@ def _labels(hf: HF) -> tuple[str, ...]:
             "label, as rerankers do, which is not supported; take one of two labels or more"
         )
     return tuple(labels[key] for key in sorted(labels, key=int))
+
+
+def _with_its_head(hf: HF, state: Mapping[str, Tensor]) -> HF:
+    """Return the config of weights, which sentence-transformers saves without the head it names."""
+    architecture = (hf.get("architectures") or [""])[0]
+    if not architecture.endswith("ForMaskedLM") or any(n.startswith("lm_head.") for n in state):
+        return hf
+    return {**hf, "architectures": [architecture.replace("ForMaskedLM", "Model")]}
 
 
 def _xlm_roberta(_: TokenizerFolder, pieces: Pieces) -> Backend:
@@ -206,7 +225,24 @@ ROBERTA = replace(
         ),
     },
     prefix="roberta.",
+    stored=_with_its_head,
     written=None,
+)
+MPNET = replace(
+    ROBERTA,
+    defaults={**ROBERTA.defaults, "relative_attention_num_buckets": 32},
+    only={**ROBERTA.only, "relative_attention_num_buckets": 32},
+    fields={
+        **{key: source for key, source in ROBERTA.fields.items() if key != "num_token_types"},
+        "positions": lambda hf: RelativeBias(max_length=hf["max_position_embeddings"] - OFFSET),
+        "head": _head("MPNet"),
+    },
+    modules={
+        **ROBERTA.modules,
+        **under("encoder.layers.*", "encoder.layer.*", MPNET_LAYER),
+        "encoder.bias": "encoder.relative_attention_bias",
+    },
+    prefix="mpnet.",
 )
 XLM_ROBERTA = replace(
     ROBERTA,

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
-from dragoman.nn.position.scheme import Scheme
-from dragoman.ranges import Range, check_ranges
+from dragoman.nn.position.scheme import LearnedPositions, Scheme
+from dragoman.ranges import Count, Range, check_ranges
 
 NumBuckets = Annotated[
     int, Range(least=4, why="each of two directions has near distances and far ones")
@@ -25,6 +25,8 @@ class RelativeBias(Scheme):
     """Rows of the table; half of them for each direction if both are visible."""
     max_distance: int = 128
     """All distances from this one on share a bucket."""
+    max_length: Count | None = None
+    """Number of positions that have a learned vector besides (MPNet); none by default."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -37,6 +39,15 @@ class RelativeBias(Scheme):
     def make_bias(self, num_heads: int, *, bidirectional: bool) -> "RelativeBiasTable":
         """Make the table of one stack."""
         return RelativeBiasTable(self, num_heads, bidirectional=bidirectional)
+
+    def make_table(self, d_model: int) -> LearnedPositions | None:
+        """Make the vectors of positions, if there are any."""
+        return None if self.max_length is None else LearnedPositions(self.max_length, d_model)
+
+    @property
+    def num_positions(self) -> int | None:
+        """Number of rows of that table."""
+        return self.max_length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
