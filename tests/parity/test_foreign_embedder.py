@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from tests.foreign_folders import SENTENCES
+from tests.foreign_folders import SENTENCES, set_keys
 from tests.parity.test_foreign_answers import ENCODER, HARD, LINES, make
 from tests.parity.test_foreign_texts import read_tokenizer
 from tests.processors import ROUNDING, needs_independent_rows
@@ -45,6 +45,7 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "xlm-r": ("xlm-roberta", "XLMRobertaModel", XLM_R),  # bge-m3, multilingual-e5
     "xlm-r-pieces": ("xlm-roberta", "BertModel", ENCODER),  # paraphrase-multilingual-MiniLM
     "camembert": ("camembert", "CamembertModel", XLM_R),
+    "mpnet": ("bert", "MPNetModel", XLM_R),
 }
 
 
@@ -67,6 +68,8 @@ def sentence_folder(
     """Write a folder in the format of sentence-transformers; return its transformers model."""
     model = make(folder, *KINDS[kind])
     model.save_pretrained(folder)
+    if kind == "mpnet":  # as all-mpnet-base-v2 says, which has no head
+        set_keys(folder, architectures=["MPNetForMaskedLM"])
     kinds = ["Transformer", "Pooling", *["Dense"] * bool(dense), *["Normalize"] * normalized]
     paths = ["", *(f"{number}_{name}" for number, name in enumerate(kinds[1:], start=1))]
     if dense is not None:
@@ -107,6 +110,7 @@ def pooled(model: Any, tokenizer: Any, text: str, mode: str) -> torch.Tensor:  #
         ("xlm-r", "mean", True),
         ("xlm-r-pieces", "mean", False),
         ("camembert", "mean", False),
+        ("mpnet", "mean", True),
     ],
 )
 def test_vectors_are_those_of_its_class(

@@ -26,6 +26,7 @@ from dragoman.nn import (
     DynamicScaling,
     LinearAttention,
     LinearScaling,
+    RelativeBias,
     Rotary,
     Sinusoidal,
     SlidingWindow,
@@ -61,6 +62,8 @@ DYNAMIC = Rotary(scaling=DynamicScaling(factor=2.0, trained_length=9))
 REFUSED: list[tuple[str, ModelConfig, str, object]] = [
     *(("Hugging Face's MarianMTModel", CONFIG, *pair) for pair in NEITHER + NOT_MARIAN),
     *(("CTranslate2", CONFIG, *pair) for pair in NEITHER),
+    ("CTranslate2", replace(OWN, qk_norm=True), "positions", Rotary(before_norm=True)),
+    ("CTranslate2", CONFIG, "positions", RelativeBias(max_length=50)),
     (ONNX, OWN, "positions", DYNAMIC),
     (ONNX, OWN, "patterns", (LinearAttention(),)),
     (ONNX, CONFIG, "encoder_patterns", (LinearAttention(),)),

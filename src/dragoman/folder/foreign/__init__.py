@@ -44,6 +44,24 @@ WRITTEN = (*FAMILIES.values(), bart.PEGASUS)
 RULES = {name: rules for each in FAMILIES.values() for name, rules in each.tokenizers.items()}
 """Tokenizer rules by kind of tokenizer."""
 
+LACKING: Mapping[str, str] = {
+    "cohere": "attention beside the feed-forward network",
+    "cohere2": "attention beside the feed-forward network",
+    "deberta-v2": "scores by contents and positions apart",
+    "fsmt": "Moses tokenization in front of its pieces",
+    "gpt_oss": "mixtures of experts",
+    "granite": "factors on residual branches",
+    "mixtral": "mixtures of experts",
+    "modernbert": "a first layer without a norm",
+    "nllb-moe": "mixtures of experts",
+    "olmo2": "norms after sublayers alone",
+    "olmo3": "norms after sublayers alone",
+    "phi3": "rotary positions with long factors",
+    "qwen3_moe": "mixtures of experts",
+    "smollm3": "layers without positions",
+    "umt5": "a table of distances in every layer",
+}
+"""What dragoman lacks for other families, by the `model_type` of their configs."""
 _TAKE = f"take a model of a family that is read (docs/pretrained.md): {', '.join(FAMILIES)}"
 
 
@@ -59,6 +77,11 @@ def family(hf: HF) -> Family:
             method = scheme.get("quant_method", "bitsandbytes" if "load_in_8bit" in scheme else "?")
         known = "take the model's folder with weights in 16 or 32 bits"
         raise InputError(unsupported("quantization_config", method, known))
+    if lacking := LACKING.get(str(name)):
+        raise InputError(
+            f"model_type = {json.dumps(name)} in the model's config is not supported: it has "
+            f"{lacking}; {_TAKE}"
+        )
     if hf.get("auto_map"):
         raise InputError(
             f"auto_map in the model's config asks for code of its own, which is not run; {_TAKE}"
