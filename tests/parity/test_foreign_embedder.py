@@ -45,7 +45,7 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "xlm-r": ("xlm-roberta", "XLMRobertaModel", XLM_R),  # bge-m3, multilingual-e5
     "xlm-r-pieces": ("xlm-roberta", "BertModel", ENCODER),  # paraphrase-multilingual-MiniLM
     "camembert": ("camembert", "CamembertModel", XLM_R),
-    "mpnet": ("bert", "MPNetModel", XLM_R),
+    "mpnet": ("roberta", "MPNetModel", XLM_R),
 }
 
 
