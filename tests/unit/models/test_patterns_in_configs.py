@@ -30,6 +30,7 @@ from dragoman.nn import (
     Longformer,
     Pattern,
     RelativeBias,
+    Rotary,
     SlidingWindow,
     Strided,
     distances,
@@ -183,3 +184,9 @@ def test_linear_attention_refuses_what_needs_scores() -> None:
         EncoderDecoderConfig(encoder_patterns=patterns, attention_scale=1.0)
     with pytest.raises(InputError, match=r"decay has 2 numbers, but there are 4 key-value heads"):
         DecoderOnlyConfig(patterns=(LinearAttention(decay=(0.5, 0.5)),), num_kv_heads=4)
+
+
+def test_a_rotation_before_a_norm_has_one() -> None:
+    """Without `qk_norm` its place would be ignored."""
+    with pytest.raises(InputError, match=r"before_norm is the place of qk_norm"):
+        DecoderOnlyConfig(positions=Rotary(before_norm=True))
