@@ -49,7 +49,7 @@ TWO_BASES = replace(
     positions=Rotary(local_base=50.0, scaling=LinearScaling(factor=4.0)),
     patterns=(SlidingWindow(size=3), Causal()),
 )
-NORM_LAST = replace(TWO_BASES.positions, before_norm=True)
+NORM_LAST = Rotary(local_base=50.0, scaling=LinearScaling(factor=4.0), before_norm=True)
 RWKV = replace(DECODER, num_layers=3, patterns=(Rwkv(),), positions=NoPositions())
 
 ENCODER = EncoderOnlyConfig(vocab_size=V, d_model=16, num_heads=4, d_ff=24, num_layers=2)
