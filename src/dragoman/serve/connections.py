@@ -29,6 +29,8 @@ OVERHEAD = 16
 are allowed twice the file limit."""
 UPGRADE = re.compile(rb"\r\nupgrade(?=:)", re.IGNORECASE)
 """The header in which Java's clients offer HTTP/2; the parser reads no body after it."""
+PIPELINED = 100
+"""Maximum requests on a connection that are not answered yet."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -50,6 +52,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._last = b""
         """The last bytes received."""
         self._in_headers = True
+        self._is_over = False
+        """Whether nothing more is read, as the end of the last request is unknown."""
         self._late: asyncio.TimerHandle | None = None
         """Timer that aborts the connection if its headers do not arrive."""
         self._unread: asyncio.TimerHandle | None = None
@@ -81,7 +85,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse data; refuse the request once its headers, or what follows them, are too long."""
-        while data and not self.transport.is_closing():
+        while data and not (self.transport.is_closing() or self._is_over):
             limits, in_headers = self._limits, self._in_headers
             longest = max(OVERHEAD * limits.body, 2 * limits.file)
             most = limits.headers if in_headers else longest
@@ -96,9 +100,15 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _without_offer(self, part: bytes) -> bytes:
         """Rename the header that offers another protocol; no length changes, nor any body."""
-        before, self._last = self._last, (self._last + part)[-3:]
+        before, self._last = self._last, (self._last + part)[-8:]
         head, end, rest = (before + part).partition(b"\r\n\r\n")
         return (UPGRADE.sub(b"\r\nignored", head) + end + rest)[len(before) :]
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Close the connection after the answer to a request whose offer was not renamed, such as
+        one sent before earlier ones were answered: its body would be parsed as a request.
+        """
+        self._is_over, self.cycle.keep_alive = True, False
 
     def on_message_begin(self) -> None:
         """Expect the headers of the next request."""
@@ -113,14 +123,19 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Answer the request."""
+        """Answer the request; close the connection if too many are not answered yet."""
         self._size, self._in_headers, self._last = 0, False, b""
         if self._late is not None:
             self._late.cancel()
-        super()._unset_keepalive_if_required()
-        super().on_headers_complete()
         while self._cycles and self._cycles[0].response_complete:
             self._cycles.popleft()
+        if len(self._cycles) == PIPELINED:
+            log("refused", {"status": 503})
+            self.transport.close()
+        if self.transport.is_closing():
+            return
+        super()._unset_keepalive_if_required()
+        super().on_headers_complete()
         self._cycles.append(self.cycle)
 
     def _unset_keepalive_if_required(self) -> None:

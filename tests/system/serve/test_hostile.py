@@ -183,6 +183,54 @@ def test_no_request_hides_in_a_body_that_offers_another_protocol(live: Live) -> 
     assert found.count(b"HTTP/1.1 ") == 1
 
 
+HIDDEN = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n"
+OFFERING = (
+    b"POST /v1/detect HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: h2c\r\n"
+    b"content-length: %d\r\n\r\n" % len(HIDDEN)
+)
+
+
+@pytest.mark.parametrize("cut", [2, 3, 6, 8, 9, 10])
+def test_a_divided_offer_hides_no_request(live: Live, cut: int) -> None:
+    """Wherever the network divides the header that makes it; behind its name, the connection ends
+    with the answer.
+    """
+    divided, found = OFFERING.index(b"\r\nupgrade") + cut, b""
+    with live.raw() as raw, suppress(ConnectionError):
+        for part in (
+            OFFERING[:divided],
+            OFFERING[divided:],
+            HIDDEN + HIDDEN.replace(b"1.1", b"1.0"),
+        ):
+            raw.sendall(part)
+            sleep(0.05)
+        while piece := raw.recv(4096):
+            found += piece
+    assert found.count(b"HTTP/1.1 ") == 1 + (cut != 9)
+
+
+def test_an_offer_behind_another_request_hides_none(live: Live) -> None:
+    """A client may send it before the first answer; the connection ends with the second."""
+    with live.raw() as raw:
+        raw.sendall(HIDDEN + OFFERING)
+        sleep(0.05)
+        with suppress(ConnectionError):
+            raw.sendall(HIDDEN)
+        found = b""
+        while piece := raw.recv(4096):
+            found += piece
+    assert found.count(b"HTTP/1.1 ") == 2
+
+
+def test_a_connection_has_only_so_many_open_requests(live: Live) -> None:
+    """They cost memory, and the time in which others would be answered."""
+    with live.raw() as raw, suppress(ConnectionError):
+        for _ in range(2000):
+            raw.sendall(HIDDEN * 100)
+        raise AssertionError("they were taken")
+    assert live.get("/health/live").status == 200
+
+
 @pytest.mark.parametrize("cut", [1, 2, 3, 4, 9])
 def test_a_body_behind_divided_headers_is_unchanged(live: Live, cut: int) -> None:
     """Wherever the network divides them, a line of the body may look like a header."""
