@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from dragoman.errors import InputError
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.state import StateFolder, StoredGlossary
 from dragoman.serve.web import Call
-from dragoman.text.glossary import Glossary, GlossaryTerm
+from dragoman.text.glossary import MOST, Glossary, GlossaryTerm
 
 if TYPE_CHECKING:
     from dragoman.serve.service import Service
@@ -75,9 +76,10 @@ class GlossaryDesk:
     async def ready(self, call: Call, pair: str, names: Sequence[str]) -> Glossary:
         """Return the terms of glossaries for a language pair; earlier ones take precedence.
 
-        Raises Refusal if a glossary does not exist or lacks the pair, and InputError for more terms
-        than a glossary may have.
+        Raises Refusal if a glossary does not exist or lacks the pair, and InputError if they have
+        more terms together, repeated ones included, than a glossary may have.
         """
+        names = [*dict.fromkeys(names)]
         key = call.owner, pair, tuple(names)
         if (known := self._ready.pop(key, None)) is not None:
             self._ready[key] = known
@@ -89,6 +91,10 @@ class GlossaryDesk:
                 what = f"The glossary has no dictionary for {pair.replace(' ', ' to ')}."
                 raise Refusal(400, what, "", where="glossary_id")
             dictionaries.append(found)
+            if sum(map(len, dictionaries)) > MOST:
+                raise InputError(
+                    f"the glossaries have more than {MOST:,} terms; name fewer of them"
+                )
         changes = self._changes
         call.characters += sum(map(len, dictionaries))  # many are merged in a thread
         made = await self._service.in_thread(call, lambda: united(dictionaries))

@@ -194,17 +194,13 @@ def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) 
     assert len(live.service.glossaries._ready) == 1
 
 
-def test_of_several_glossaries_the_first_has_the_word(
-    live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Regardless of case; the limit on terms applies to all of them together."""
+def test_of_several_glossaries_the_first_has_the_word(live: Live) -> None:
+    """Regardless of case."""
     names = [create(live, entry).json["glossary_id"] for entry in ("Cat\t我", "cat\t习\ndog\t习")]
     told = {"text": ["the cat"], "source_lang": "EN", "target_lang": "ZH"}
     for both, term in ((names, "我"), (names[::-1], "习")):
         answer = live.post("/v2/translate", told | {"glossary_ids": both}).json
         assert term in answer["translations"][0]["text"]
-    monkeypatch.setattr("dragoman.text.glossary.MOST", 1)
-    assert live.post("/v2/translate", told | {"glossary_ids": [*names, names[0]]}).status == 400
 
 
 def test_terms_that_differ_in_capitals_are_refused_when_they_are_stored(live: Live) -> None:
@@ -265,3 +261,18 @@ def test_a_glossary_that_was_deleted_stays_so(live: Live, reading: Held) -> None
     reading.go_on.set()
     assert changing().status == 404
     assert live.get(f"/v3/glossaries/{name}").status == 404
+
+
+def test_glossaries_of_a_request_have_a_bound(
+    live: Live, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is read once, and together they may have as many terms as one."""
+    made = [client.create_glossary("ours", "EN", "ZH", TERMS).glossary_id for _ in range(3)]
+    reads = Mock(wraps=live.service.store.get)
+    monkeypatch.setattr(live.service.store, "get", reads)
+    monkeypatch.setattr(glossaries, "MOST", 2 * len(TERMS))
+    form = {"text": ["cat"], "source_lang": "EN", "target_lang": "ZH"}
+    answer = live.post("/v2/translate", form | {"glossary_ids": made[:2] * 500})
+    assert (answer.status, reads.call_count) == (200, 2)
+    answer = live.post("/v2/translate", form | {"glossary_ids": made})
+    assert (answer.status, "more than 4 terms" in answer.json["message"]) == (400, True)
