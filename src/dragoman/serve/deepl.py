@@ -6,7 +6,7 @@ are refused. Fields that DeepL's contract calls preferences or hints (`prefer_mo
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
@@ -16,6 +16,7 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.decoding import Decoding
+from dragoman.documents import html
 from dragoman.documents.document import Document
 from dragoman.errors import InputError
 from dragoman.languages import base_of, name_of, tag
@@ -257,15 +258,16 @@ def check_tags(form: DeepLForm, texts: Iterable[str]) -> None:
             raise Refusal(400, what, "", where="text") from None
 
 
-def marked(form: DeepLForm, text: str) -> Document:
-    """Return a text with tags as a document."""
+def reading_of(form: DeepLForm) -> Callable[[str], Document]:
+    """Return the function that parses the form's texts with tags as documents."""
     given = form.ignore_tags, form.splitting_tags, form.non_splitting_tags
-    ignored, splitting, joining = map(names_in, given)
-    if form.tag_handling == "html":
-        return in_html(text, ignored)
-    return in_xml(
-        text, copied=ignored, splitting=splitting, joining=joining, outline=form.outline_detection
+    ignored, splitting, joining = (
+        frozenset(name.lower() for name in names_in(each)) for each in given
     )
+    if form.tag_handling == "html":
+        return partial(in_html, rules=replace(html.RULES, copied=html.RULES.copied | ignored))
+    outline = form.outline_detection
+    return partial(in_xml, copied=ignored, splitting=splitting, joining=joining, outline=outline)
 
 
 async def translate(call: Call, form: DeepLForm) -> Response:
@@ -287,7 +289,7 @@ async def translate(call: Call, form: DeepLForm) -> Response:
     for one, places in places_of.items():
         how, some = Translating(call, one, options, terms), [lines[place] for place in places]
         if form.tag_handling is not None:
-            answered = await service.translate_markup(how, partial(marked, form), some)
+            answered = await service.translate_markup(how, reading_of(form), some)
             found |= zip(places, [each.text for each in answered], strict=True)
         else:
             translated = await service.translate_lines(how, some)

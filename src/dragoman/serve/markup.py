@@ -1,7 +1,6 @@
 """Texts with tags in requests, parsed as documents."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence, Set
 from itertools import islice
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -40,29 +39,31 @@ class MarkedAnswer(msgspec.Struct):
         self.terms += [each.to_dict() for each in (found.terms if found else ())]
 
 
-def in_html(text: str, copied: Collection[str] = ()) -> Document:
-    """Parse a text as HTML; the text of elements named in `copied` is copied."""
-    rules = replace(html.RULES, copied=html.RULES.copied | _small(copied))
+def in_html(text: str, rules: Rules = html.RULES) -> Document:
+    """Parse a text as HTML."""
     return Page(text, rules, "text").document(_as_utf8)
 
 
 def in_xml(
     text: str,
     *,
-    copied: Collection[str] = (),
-    splitting: Collection[str] = (),
-    joining: Collection[str] = (),
+    copied: Set[str] = frozenset(),
+    splitting: Set[str] = frozenset(),
+    joining: Set[str] = frozenset(),
     outline: bool = True,
 ) -> Document:
-    """Parse a text as XML of any kind.
+    """Parse a text as XML of any kind, given names of elements in small letters.
 
-    Elements named in `splitting` begin and end a sentence, those in `joining` do not. With
-    `outline`, elements that never occur next to text begin and end a sentence, too.
+    The text of those in `copied` is copied; those in `splitting` begin and end a sentence, those in
+    `joining` do not. With `outline`, elements that never occur next to text begin and end a
+    sentence, too.
     """
-    blocks = _small(outline_of(text) if outline else ()) | _small(splitting)
-    blocks -= _small(joining) | _small(copied)
-    rules = Rules(block=blocks.__contains__, copied=_small(copied))
-    return Page(text, rules, "text").document(_as_utf8)
+    apart = {name.lower() for name in outline_of(text)} if outline else set[str]()
+
+    def block(name: str) -> bool:
+        return (name in apart or name in splitting) and name not in joining and name not in copied
+
+    return Page(text, Rules(block=block, copied=copied), "text").document(_as_utf8)
 
 
 def _as_utf8(pieces: Iterable[str]) -> bytes:
@@ -126,7 +127,3 @@ def answers_of(
         if number in result_of:
             answer.take(result_of[number], draft.flagged.get(number, ()))
     return answers
-
-
-def _small(names: Collection[str]) -> frozenset[str]:
-    return frozenset(name.lower() for name in names)

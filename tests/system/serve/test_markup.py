@@ -2,11 +2,12 @@
 
 import re
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from tests.system.serve.live import Client, Live
 
+from dragoman.serve import deepl
 from dragoman.serve.markup import check_xml, in_xml, outline_of
 from dragoman.tasks.translate.translator import Translator
 
@@ -74,6 +75,16 @@ def test_links_are_found_with_the_translations(
     assert one.call_count == times
 
 
+def test_names_of_tags_are_read_once(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each text: a request may have many of both."""
+    read = Mock(wraps=deepl.names_in)
+    monkeypatch.setattr(deepl, "names_in", read)
+    form = {"source_lang": "EN", "target_lang": "ZH", "tag_handling": "xml", "ignore_tags": ["X"]}
+    answer = live.post("/v2/translate", form | {"text": ["a <x>cat</x>"] * 20})
+    assert all("<x>cat</x>" in one["text"] for one in answer.json["translations"])
+    assert read.call_count <= 4
+
+
 XML = "<doc><t>the cat <i>sees</i> a dog</t><t>a <x>big house</x></t><m>the</m></doc>"
 
 
@@ -126,7 +137,7 @@ def test_tags_split_sentences_as_they_are_told() -> None:
     assert sentences(XML) == ["the cat sees a dog", "a big house", "the"]
     (whole,) = sentences(XML, outline=False)
     assert whole == "the cat sees a doga big housethe"
-    split = sentences(XML, outline=False, splitting=["T"])
+    split = sentences(XML, outline=False, splitting=["t"])
     assert split[:2] == ["the cat sees a dog", "a big house"]
     assert sentences(XML, splitting=["i"])[:3] == ["the cat", "sees", "a dog"]
     assert sentences(XML, joining=["t"])[0] == "the cat sees a doga big house"
