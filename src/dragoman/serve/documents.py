@@ -245,11 +245,11 @@ class DocumentDesk:
             raise busy(503, "Document not ready", self.seconds_left(one) or SOON)
         named = f"attachment; filename*=UTF-8''{quote(one.name, safe='')}"
         try:
-            content = self._store.file(one, "target").read_bytes()
+            file = self._store.file(one, "target").open("rb")
         except FileNotFoundError:  # its removal may have failed halfway
             raise no_document() from None
         headers = {"content-disposition": named, "x-content-type-options": "nosniff"}
-        return Download(partial(self._sent, one), content, headers)
+        return Download(partial(self._sent, one), file, headers)
 
     def _sent(self, one: StoredDocument) -> None:
         """Record when a document was sent."""

@@ -1,13 +1,14 @@
 """A request in any dialect: read within limits, watched, and abandoned when it is late."""
 
 import asyncio
+import os
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -79,16 +80,17 @@ class EventStream(StreamingResponse):
 
 
 class Download(Response):
-    """A file, sent in pieces."""
+    """A file, read and sent in pieces."""
 
     media_type = "application/octet-stream"
 
     def __init__(
-        self, sent: Callable[[], None], content: bytes, headers: Mapping[str, str]
+        self, sent: Callable[[], None], file: BinaryIO, headers: Mapping[str, str]
     ) -> None:
         """`sent` is called if the client stays connected until the last piece."""
-        super().__init__(content, headers=headers)
-        self._sent = sent
+        length = {"content-length": str(os.fstat(file.fileno()).st_size)}
+        super().__init__(headers={**headers, **length})
+        self._sent, self._file = sent, file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the file or, for HEAD, only its headers, which does not count as sent.
@@ -98,21 +100,22 @@ class Download(Response):
         none (ASGI, `http.disconnect`).
         """
         start = {"status": self.status_code, "headers": self.raw_headers}
-        await send({"type": "http.response.start", **start})
-        if scope["method"] == "HEAD":
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-            return
-        last = max(0, len(self.body) - 1) // PIECE * PIECE
-        for place in range(0, last, PIECE):
-            piece = self.body[place : place + PIECE]
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        with self._file:
+            await send({"type": "http.response.start", **start})
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                return
+            last = self._file.read(PIECE)
+            while piece := self._file.read(PIECE):
+                await send({"type": "http.response.body", "body": last, "more_body": True})
+                last = piece
         await send({"type": "http.response.body", "body": b"", "more_body": True})  # waits for them
         with suppress(TimeoutError):
             async with asyncio.timeout(0):
                 while (await receive())["type"] != "http.disconnect":
                     pass
                 raise Gone
-        await send({"type": "http.response.body", "body": self.body[last:], "more_body": False})
+        await send({"type": "http.response.body", "body": last, "more_body": False})
         self._sent()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import MutableMapping
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -28,8 +29,13 @@ def downloaded(
         return said.pop(0)
 
     async def answer() -> None:
-        download = Download(lambda: sent.append(True), content, {})
-        await download({"type": "http", "method": method}, receive, send)
+        with TemporaryFile() as file:
+            file.write(content)
+            file.seek(0)
+            download = Download(lambda: sent.append(True), file, {})
+            assert not download.body  # it stays on the disk
+            await download({"type": "http", "method": method}, receive, send)
+            assert file.closed
 
     try:
         asyncio.run(answer())
