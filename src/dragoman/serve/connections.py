@@ -6,12 +6,13 @@ import re
 import socket
 from collections import deque
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from dragoman.serve.admission import WHOLE
 from dragoman.serve.metrics import log
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.settings import RequestLimits
@@ -56,7 +57,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Whether nothing more is read, as the end of the last request is unknown."""
         self._late: asyncio.TimerHandle | None = None
         """Timer that aborts the connection if its headers do not arrive."""
-        self._unread: asyncio.TimerHandle | None = None
+        self.unread: asyncio.TimerHandle | None = None
         """Timer that aborts the connection if its client does not read."""
         self._cycles = deque[RequestResponseCycle]()
         """The request that is being answered, and those queued behind it."""
@@ -75,7 +76,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the timers, and mark the pending requests as disconnected."""
-        for timer in (self._late, self._unread, self.timeout_keep_alive_task):
+        for timer in (self._late, self.unread, self.timeout_keep_alive_task):
             if timer is not None:
                 timer.cancel()
         for cycle in self._cycles:  # uvicorn tells only the last, which may not have begun
@@ -142,14 +143,22 @@ class LimitedProtocol(HttpToolsProtocol):
         """Let the time of an idle connection run on: uvicorn stops it at any byte."""
 
     def pause_writing(self) -> None:
-        """Give the client a limited time to read."""
+        """Give the client a limited time to read; if all clients together leave too much unread,
+        abort the connection of the one that has read nothing for longest.
+        """
         super().pause_writing()
         self._expect_reading()
+        others = cast("set[LimitedProtocol]", self.connections)
+        since = {one: one.unread.when() for one in others if one.unread is not None}
+        unread = sum(one.transport.get_write_buffer_size() for one in since)
+        if unread > WHOLE * max(self._limits.file, self._limits.body):
+            min(since, key=since.__getitem__).transport.abort()
 
     def resume_writing(self) -> None:
         """Cancel the timer, as the client has read."""
-        if self._unread is not None:
-            self._unread.cancel()
+        if self.unread is not None:
+            self.unread.cancel()
+            self.unread = None
         super().resume_writing()
 
     def _expect_headers(self) -> None:
@@ -165,7 +174,7 @@ class LimitedProtocol(HttpToolsProtocol):
             else:
                 self.transport.abort()
 
-        self._unread = self.loop.call_later(self._limits.write_seconds, look)
+        self.unread = self.loop.call_later(self._limits.write_seconds, look)
 
     def _refuse(self, refusal: Refusal) -> None:
         log("refused", {"status": refusal.status})

@@ -320,6 +320,21 @@ def test_there_are_only_so_many_connections(translator_folder: Path) -> None:
         until(lambda: live.get("/health/live").status == 200)
 
 
+def test_responses_that_nobody_reads_have_a_bound_together(translator_folder: Path) -> None:
+    """Those who have read nothing for longest are disconnected."""
+    limits = RequestLimits(file=1 << 16, body=1 << 16, write_seconds=1000)
+    with serving(translator_folder, limits=limits) as live, ExitStack() as stack:
+        for _ in range(40):
+            unread = stack.enter_context(live.raw())
+            unread.setsockopt(1, 8, 4096)  # SO_RCVBUF
+            unread.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 90)
+        connections = live.server.server_state.connections
+        until(lambda: len(connections) < 30)
+        sizes = [one.transport.get_write_buffer_size() for one in connections]  # type: ignore[union-attr]
+        assert sum(sizes) <= WHOLE * limits.file + max(sizes)
+        assert live.get("/openapi.json").status == 200
+
+
 def test_bodies_that_arrive_have_a_bound_together(translator_folder: Path) -> None:
     """Half of it for clients without a known key; small bodies are always accepted."""
     limits, keys = RequestLimits(file=100_000, body=80_000), ApiKeys(["k"])
