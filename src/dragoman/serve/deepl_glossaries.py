@@ -18,7 +18,7 @@ from dragoman.serve.deepl import DEEPL, pair_of, unsupported
 from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.glossaries import no_glossary
 from dragoman.serve.refusals import Refusal
-from dragoman.serve.state import StoredGlossary
+from dragoman.serve.state import GlossaryHead, StoredGlossary
 from dragoman.serve.web import Call, json_response
 from dragoman.text.glossary import Glossary
 
@@ -95,23 +95,23 @@ GlossaryList = msgspec.defstruct("GlossaryList", [("glossaries", list[GlossaryAn
 PairGlossaryList = msgspec.defstruct("PairGlossaryList", [("glossaries", list[PairGlossaryAnswer])])
 
 
-Show = Callable[[StoredGlossary], Any]
+Show = Callable[[GlossaryHead], Any]
 """Returns the description of a glossary in one version of the API."""
 
 
-def shown(one: StoredGlossary) -> GlossaryAnswer:
+def shown(one: GlossaryHead) -> GlossaryAnswer:
     """Return the description of a glossary."""
-    counts = [counted(*each) for each in one.dictionaries.items()]
+    counts = [counted(*each) for each in one.counts.items()]
     return GlossaryAnswer(one.id, one.name, counts, one.made)
 
 
-def counted(pair: str, entries: dict[str, str]) -> DictionaryAnswer:
+def counted(pair: str, count: int) -> DictionaryAnswer:
     """Return the number of terms of a language pair."""
     source, target = pair.split()
-    return DictionaryAnswer(source, target, len(entries))
+    return DictionaryAnswer(source, target, count)
 
 
-def shown_pair(one: StoredGlossary) -> PairGlossaryAnswer:
+def shown_pair(one: GlossaryHead) -> PairGlossaryAnswer:
     """Return the description of a glossary of one pair. Raises Refusal for any other."""
     whole = shown(one)
     if len(whole.dictionaries) != 1:
@@ -194,19 +194,19 @@ async def create(show: Show, call: Call, form: PairGlossaryForm | GlossaryForm) 
     if service.glossaries.is_full(call.owner):
         raise Refusal(QUOTA, "Quota exceeded: too many glossaries.", "Delete some.")
     service.glossaries.put(one)
-    return json_response(show(one), 201)
+    return json_response(show(one.head), 201)
 
 
 async def listed(show: Show, call: Call) -> Response:
     """List glossaries; v2 lists those of one language pair."""
     found = call.service.glossaries.of(call.owner)
-    fitting = [each for each in found if show is shown or len(each.dictionaries) == 1]
+    fitting = [each for each in found if show is shown or len(each.counts) == 1]
     return json_response({"glossaries": [*map(show, fitting)]})
 
 
 async def details(show: Show, call: Call) -> Response:
     """Describe a glossary."""
-    return json_response(show(find(call)))
+    return json_response(show(find(call).head))
 
 
 async def delete(call: Call) -> Response:
@@ -218,7 +218,7 @@ async def delete(call: Call) -> Response:
 async def pair_entries(call: Call) -> Response:
     """List the terms of a glossary of one language pair."""
     one = find(call)
-    shown_pair(one)
+    shown_pair(one.head)
     return Response(tsv(*one.dictionaries.values()), media_type=TSV)
 
 
@@ -244,7 +244,7 @@ async def change(call: Call, form: GlossaryChangeForm) -> Response:
             terms = one.dictionaries.get(pair, {}) | more
             call.characters += len(terms)
             one.dictionaries[pair] = await service.in_thread(call, partial(checked, terms.items()))
-    return json_response(shown(one))
+    return json_response(shown(one.head))
 
 
 async def replace(call: Call, form: DictionaryForm) -> Response:
@@ -252,7 +252,7 @@ async def replace(call: Call, form: DictionaryForm) -> Response:
     ((pair, found),) = (await read(call, [form])).items()
     async with call.service.glossaries.changing(call.owner, call.named) as one:
         one.dictionaries[pair] = found
-    return json_response(counted(pair, found))
+    return json_response(counted(pair, len(found)))
 
 
 async def delete_dictionary(call: Call) -> Response:

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from dragoman.errors import InputError
 from dragoman.serve.refusals import Refusal
-from dragoman.serve.state import StateFolder, StoredGlossary
+from dragoman.serve.state import GlossaryHead, StateFolder, StoredGlossary
 from dragoman.serve.web import Call
 from dragoman.text.glossary import MOST, Glossary, GlossaryTerm
 
@@ -32,16 +32,16 @@ class GlossaryDesk:
         self._changes = 0
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
-    def of(self, owner: str) -> list[StoredGlossary]:
-        """Return all glossaries of an owner."""
-        return self._store.all(StoredGlossary, owner)
+    def of(self, owner: str) -> list[GlossaryHead]:
+        """Return all glossaries of an owner, without their terms."""
+        return self._store.all(GlossaryHead, owner)
 
     def is_full(self, owner: str) -> bool:
         """Whether the limit for all glossaries, or for those of an owner, is reached."""
         settings, count = self._service.settings, self._store.count
         most = settings.limits.glossaries
-        own = count(StoredGlossary, owner)
-        return count(StoredGlossary) >= most or own >= settings.share(most)
+        own = count(GlossaryHead, owner)
+        return count(GlossaryHead) >= most or own >= settings.share(most)
 
     def find(self, owner: str, name: str) -> StoredGlossary:
         """Return a glossary by its id. Raises Refusal if it does not exist or has another owner."""

@@ -43,6 +43,18 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     """When its translation was sent, in seconds since 1970; 0 before."""
 
 
+class GlossaryHead(msgspec.Struct, kw_only=True):
+    """A glossary without its terms, which take long to read."""
+
+    table: ClassVar = "glossary_head"
+    id: str
+    owner: str
+    name: str
+    made: str
+    counts: dict[str, int]
+    """The number of terms of each language pair."""
+
+
 class StoredGlossary(msgspec.Struct, kw_only=True):
     """A glossary."""
 
@@ -56,8 +68,16 @@ class StoredGlossary(msgspec.Struct, kw_only=True):
     dictionaries: dict[str, dict[str, str]]
     """Target terms by source terms, for each language pair, such as "en de"."""
 
+    @property
+    def head(self) -> GlossaryHead:
+        """What is stored besides, for lists of glossaries."""
+        counts = {pair: len(terms) for pair, terms in self.dictionaries.items()}
+        return GlossaryHead(
+            id=self.id, owner=self.owner, name=self.name, made=self.made, counts=counts
+        )
 
-Stored = TypeVar("Stored", StoredDocument, StoredGlossary)
+
+Stored = TypeVar("Stored", StoredDocument, StoredGlossary, GlossaryHead)
 
 FILES = ("source", "target", "glossary")
 """Suffixes of the files that a document has on the disk."""
@@ -91,15 +111,23 @@ class StateFolder:
             self._base = sqlite3.connect(base, timeout=1, check_same_thread=False)
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._base.execute("PRAGMA journal_mode = WAL")
-            for kind in (StoredDocument, StoredGlossary):
+            for kind in (StoredDocument, StoredGlossary, GlossaryHead):
                 columns = "id TEXT PRIMARY KEY, owner TEXT, content BLOB"
                 self._do(f"CREATE TABLE IF NOT EXISTS {kind.table} ({columns})")
                 self._do(f"CREATE INDEX IF NOT EXISTS {kind.table}_of ON {kind.table} (owner)")
+            self._add_heads()
             self._remove_unknown()
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"--state {path} cannot be used ({error}); name a folder of this server's own."
             ) from error
+
+    def _add_heads(self) -> None:
+        """Store the heads of glossaries from versions that stored none."""
+        query = "SELECT id FROM glossary WHERE id NOT IN (SELECT id FROM glossary_head)"
+        for (name,) in self._base.execute(query).fetchall():
+            if (one := self.get(StoredGlossary, name)) is not None:
+                self.put(one)
 
     def _remove_unknown(self) -> None:
         """Remove the files of documents without a record, and no others."""
@@ -130,19 +158,25 @@ class StateFolder:
         return None if row is None else msgspec.json.decode(row[0], type=kind)
 
     def put(self, one: StoredDocument | StoredGlossary) -> None:
-        """Store a record, replacing one with the same id."""
-        self._do(
-            f"INSERT INTO {one.table} VALUES (?, ?, ?) "  # noqa: S608
-            "ON CONFLICT (id) DO UPDATE SET content = excluded.content",
-            (one.id, one.owner, msgspec.json.encode(one)),
-        )
+        """Store a record, replacing one with the same id; a glossary with its head."""
+        heads = [one.head] if isinstance(one, StoredGlossary) else []
+        with self._base:
+            for each in (one, *heads):
+                self._do(
+                    f"INSERT INTO {each.table} VALUES (?, ?, ?) "  # noqa: S608
+                    "ON CONFLICT (id) DO UPDATE SET content = excluded.content",
+                    (each.id, each.owner, msgspec.json.encode(each)),
+                )
 
     def remove(self, one: StoredDocument | StoredGlossary) -> None:
         """Remove a record; a document's files go first, which makes room on a full disk."""
+        heads = [] if isinstance(one, StoredDocument) else [GlossaryHead.table]
         if isinstance(one, StoredDocument):
             for name in FILES:
                 self.file(one, name).unlink(missing_ok=True)
-        self._do(f"DELETE FROM {one.table} WHERE id = ?", (one.id,))  # noqa: S608
+        with self._base:
+            for table in (one.table, *heads):
+                self._do(f"DELETE FROM {table} WHERE id = ?", (one.id,))  # noqa: S608
 
     def file(self, one: StoredDocument, name: str) -> Path:
         """Return the path of a document's source, target or glossary."""
@@ -166,5 +200,4 @@ class StateFolder:
                 self._temporary.cleanup()
 
     def _do(self, statement: str, values: tuple[Any, ...] = ()) -> None:
-        with self._base:
-            self._base.execute(statement, values)
+        self._base.execute(statement, values)

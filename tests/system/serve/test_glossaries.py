@@ -1,6 +1,8 @@
 """Glossaries through DeepL's API, with its client, and through ours."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -276,3 +278,20 @@ def test_glossaries_of_a_request_have_a_bound(
     assert (answer.status, reads.call_count) == (200, 2)
     answer = live.post("/v2/translate", form | {"glossary_ids": made})
     assert (answer.status, "more than 4 terms" in answer.json["message"]) == (400, True)
+
+
+def test_a_list_of_glossaries_reads_no_terms(
+    translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may have gigabytes; glossaries of a version that stored no heads are listed, too."""
+    with serving(translator_folder, state=tmp_path) as live:
+        names = [create(live, f"{word}\t我").json["glossary_id"] for word in ("cat", "dog")]
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as base, base:
+        base.execute("DELETE FROM glossary_head")
+    with serving(translator_folder, state=tmp_path) as live:
+        reads = Mock(wraps=live.service.store.all)
+        monkeypatch.setattr(live.service.store, "all", reads)
+        for version in ("v2", "v3"):
+            found = live.get(f"/{version}/glossaries").json["glossaries"]
+            assert [each["glossary_id"] for each in found] == names
+        assert StoredGlossary not in [each.args[0] for each in reads.call_args_list]
