@@ -47,7 +47,7 @@ def in_html(text: str, rules: Rules = html.RULES) -> Document:
 def in_xml(
     text: str,
     *,
-    copied: Set[str] = frozenset(),
+    copied: frozenset[str] = frozenset(),
     splitting: Set[str] = frozenset(),
     joining: Set[str] = frozenset(),
     outline: bool = True,
