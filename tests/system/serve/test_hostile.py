@@ -330,7 +330,7 @@ def test_responses_that_nobody_reads_have_a_bound_together(translator_folder: Pa
             unread.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 90)
         connections = live.server.server_state.connections
         until(lambda: len(connections) < 30)
-        sizes = [one.transport.get_write_buffer_size() for one in connections]  # type: ignore[union-attr]
+        sizes = [one.transport.get_write_buffer_size() for one in connections]
         assert sum(sizes) <= WHOLE * limits.file + max(sizes)
         assert live.get("/openapi.json").status == 200
 
