@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from dragoman.errors import InputError
+from dragoman.process import THREADS
 from dragoman.train import launch
 
 
@@ -43,8 +44,8 @@ def test_processes_share_the_threads_of_a_quota(
     monkeypatch.setattr(subprocess, "Popen", lambda *_, env, **__: started.append(env))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     monkeypatch.setattr(launch, "cpu_quota", lambda: 8)
-    monkeypatch.delenv(launch.THREADS, raising=False)
+    monkeypatch.delenv(THREADS, raising=False)
     if given is not None:
-        monkeypatch.setenv(launch.THREADS, given)
+        monkeypatch.setenv(THREADS, given)
     launch._start(0, 2, 1, [])
-    assert started[0][launch.THREADS] == each
+    assert started[0][THREADS] == each
