@@ -74,11 +74,17 @@ BelowOne = Annotated[float, Range(least=0, below=1)]
 
 
 def check_ranges(settings: object) -> None:
-    """Raise InputError for a field of the dataclass whose value is out of its declared range."""
+    """Raise InputError for a field of the dataclass whose value is out of its declared range.
+
+    A number of NumPy becomes the one of Python, which JSON and native functions take.
+    """
     for name, (expected, optional) in ranges_of(type(settings)).items():  # type: ignore[arg-type] # it is hashable
         value = getattr(settings, name)
         if value is not UNSET and (value is not None or not optional):
             check_range(name, value, expected)
+            if type(value) not in (int, float):
+                number = int if isinstance(value, Integral) else float
+                object.__setattr__(settings, name, number(value))
 
 
 def check_words(settings: object) -> None:

@@ -83,6 +83,13 @@ def test_the_bounds_are_accepted() -> None:
     assert Oven(loaves=(1 << 63) - 1, minutes=None, share=1).share == 1
 
 
+def test_a_number_of_numpy_becomes_one_of_python() -> None:
+    """Which native functions and JSON take."""
+    oven = Oven(loaves=np.int64(3), minutes=np.float32(0.5))  # type: ignore[arg-type]
+    assert (type(oven.loaves), type(oven.minutes)) == (int, float)
+    assert oven == Oven(loaves=3, minutes=0.5)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
