@@ -115,6 +115,16 @@ class Embedding(Plain):
     the text), with the vector of the tokens around a text, and "max_length" (a long text, of which
     only the beginning was read)."""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Embedding) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(self._values)
+
+    @property
+    def _values(self) -> tuple[object, ...]:
+        return (*self.vector.tolist(), self.flags)
+
 
 def save_vectors(
     results: Iterable[Embedding], dim: int, path: Path

@@ -37,6 +37,20 @@ class Alignment:
     tgt_spans: tuple[Span | None, ...] = ()
     """Where the text of each target token is in the translation."""
 
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Alignment)
+            and self._texts == other._texts
+            and torch.equal(self.weights_TS, other.weights_TS)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._texts)
+
+    @property
+    def _texts(self) -> tuple[object, ...]:
+        return self.src_tokens, self.tgt_tokens, self.src_spans, self.tgt_spans
+
     @property
     def text_links(self) -> tuple[tuple[int, int, int, int], ...]:
         """(line start, line end, text start, text end) for each target token that has text.

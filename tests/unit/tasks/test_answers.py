@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -294,6 +295,17 @@ def test_a_classification_has_a_hash() -> None:
     ask = KINDS["Classifier"].ask
     one, two = (ask(ANSWERING["Classifier"](), "the cat") for _ in range(2))
     assert len({one, two}) == 1
+
+
+def test_results_with_arrays_are_compared_by_value() -> None:
+    """And hashed: an alignment and an embedding equal their copies, and no others."""
+    (alignment,) = make_translator().translate("the cat").alignments
+    other = replace(alignment, weights_TS=alignment.weights_TS + 1)
+    assert {alignment, deepcopy(alignment)} == {alignment} != {other}
+    vector = np.ones(3, np.float32)
+    embedding = dragoman.Embedding(vector=vector)
+    assert {embedding, deepcopy(embedding)} == {embedding}
+    assert embedding != dragoman.Embedding(vector=vector + 1)
 
 
 def test_a_pickled_translation_has_its_alignments_or_says_why_not() -> None:
