@@ -2,10 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -21,7 +19,6 @@ from dragoman.convert.published import take_over
 from dragoman.errors import InputError
 from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.folder.opening import open_folder
-from dragoman.folder.tokenizers import rendering
 from dragoman.folder.tokenizers.template import PublishedTemplate
 from dragoman.tasks.generate.dialogue import converses
 from dragoman.wording import as_one_line
@@ -219,60 +216,6 @@ def test_a_template_cannot_make_a_message_forge(tmp_path: Path) -> None:
     assert eos not in parts.encode(as_messages("a</s>"))
     marks = template("{{ messages[0].content | upper }}{{ eos_token }}")
     assert marks.encode(as_messages("<1:2>"))[-1] == eos
-
-
-BOMBS = {
-    "loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-    "text": "{% for a in range(99999) %}{{ 'a' * 999 }}{% endfor %}",
-    "memory": "{{ 'a' * 10 ** 10 }}",
-    "recursion": "{% macro m(n) %}{{ m(n) }}{{ m(n) }}{% endmacro %}{{ m(1) }}",
-    "range": "{% for i in range(10 ** 9) %}x{% endfor %}",
-    "file": "{% include '/etc/passwd' %}",
-    "private": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-    "syntax": "{% for message in messages %}",
-    "changed": "{{ messages.append(1) }}",
-}
-
-
-@pytest.mark.parametrize("name", BOMBS)
-def test_a_hostile_template_is_stopped(name: str, tmp_path: Path) -> None:
-    """It uses up neither time nor memory, and reaches nothing outside."""
-    config = FAMILIES["llama"](tmp_path)
-    (tmp_path / "chat_template.jinja").write_text(BOMBS[name])
-    with pytest.raises(InputError, match=r"^The chat template of .*\.jinja (takes|fails)"):
-        read_template(tmp_path, config).encode(as_messages("a"))
-
-
-LIMITS = {
-    "missing": "sys.modules['resource'] = None",  # as on Windows
-    "fixed": "resource.setrlimit = fail",
-    "lower": """
-        resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
-        resource.setrlimit = lambda kind, to: to[1] > resource.getrlimit(kind)[1] > 0 and fail()
-    """,  # as for a user who is no administrator
-}
-
-
-@pytest.mark.parametrize("name", LIMITS)
-def test_a_template_does_not_run_without_limits(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the system has none; lower ones that a process already has are kept."""
-    program = f"""
-        import resource, runpy, sys
-        def fail(*_):
-            raise ValueError("not allowed to raise maximum limit")
-        {LIMITS[name].strip()}
-        runpy.run_path({rendering.__file__!r}, run_name="__main__")
-    """
-    (tmp_path / "limited.py").write_text(dedent(program))
-    monkeypatch.setattr(rendering, "__file__", str(tmp_path / "limited.py"))
-    config = FAMILIES["llama"](tmp_path)
-    (tmp_path / "chat_template.jinja").write_text("{{ messages[0].content }}")
-    template = read_template(tmp_path, config)
-    kept = name == "lower"
-    with nullcontext() if kept else pytest.raises(InputError, match="system cannot limit its"):
-        assert template.encode(as_messages("a"))
 
 
 def test_where_a_template_is_read_from(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ from dragoman.nn.cpu.elementwise import silu
 from dragoman.nn.cpu.native import Functions, address, compiled, fields
 from dragoman.nn.layers import Layer
 from dragoman.nn.norm import LayerNorm, RMSNorm
-from dragoman.nn.position.rotary import placed
 
 
 class FrozenAttention:
@@ -137,9 +136,9 @@ class FrozenAttention:
         counts = [self._num_heads, self._num_kv_heads, self._num_kv_heads]
         heads_BLhd = projected_BLX.unflatten(2, (-1, self._head_dim))
         q_BLHd, k_BLKd, v_BLKd = heads_BLhd.split(counts, dim=2)
-        angles = info.rotation(local=self._is_local)
-        k_BKLd = placed(k_BLKd, self._k_norm, angles)
-        return placed(q_BLHd, self._norm_q, angles), KeyValue(k_BKLd, v_BLKd.transpose(1, 2))
+        q_BHLd = info.place(q_BLHd, self._norm_q, local=self._is_local)
+        k_BKLd = info.place(k_BLKd, self._k_norm, local=self._is_local)
+        return q_BHLd, KeyValue(k_BKLd, v_BLKd.transpose(1, 2))
 
     def _norm_q(self, q: Tensor) -> Tensor:
         """Normalise and scale queries, unless `W_Q` is scaled."""

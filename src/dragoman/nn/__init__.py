@@ -60,7 +60,6 @@ from dragoman.nn.position.rotary import (
     Llama3Scaling,
     Rotary,
     YaRN,
-    rotate,
 )
 from dragoman.nn.position.scheme import (
     Learned,
@@ -69,6 +68,7 @@ from dragoman.nn.position.scheme import (
     PositionInfo,
     Positions,
     Scheme,
+    rotate,
 )
 from dragoman.nn.position.sinusoidal import Sinusoidal, SinusoidalPositions, sinusoidal_table
 from dragoman.nn.rwkv import ChannelMix, Rwkv, RwkvDecoder, RwkvLayer, TimeMix, wkv

@@ -12,7 +12,6 @@ from dragoman.nn.dot_product import Scoring, check_mask
 from dragoman.nn.init import init_linear
 from dragoman.nn.norm import RMSNorm
 from dragoman.nn.patterns.pattern import Full, Pattern
-from dragoman.nn.position.rotary import placed
 from dragoman.nn.position.scheme import NO_POSITIONS, PositionInfo
 from dragoman.nn.sizes import head_width
 
@@ -73,13 +72,13 @@ class MultiHeadAttention(nn.Module):
     def project_q(self, query_BTD: Tensor, info: PositionInfo = NO_POSITIONS) -> Tensor:
         """Return the rotated queries of every head, `(B, H, T, d)`."""
         q_BTHd = self.q_proj(query_BTD).unflatten(-1, (self.num_heads, self.head_dim))
-        return placed(q_BTHd, self.q_norm, info.rotation(local=self.pattern.is_local))
+        return info.place(q_BTHd, self.q_norm, local=self.pattern.is_local)
 
     def project_kv(self, source_BSD: Tensor, info: PositionInfo = NO_POSITIONS) -> KeyValue:
         """Return the rotated keys and the values of `(B, S, D)`, each `(B, K, S, d)`."""
         kv_BS2Kd = self.kv_proj(source_BSD).unflatten(-1, (2, self.num_kv_heads, self.head_dim))
         k_BSKd, v_BSKd = kv_BS2Kd.unbind(dim=2)
-        k_BKSd = placed(k_BSKd, self.k_norm, info.rotation(local=self.pattern.is_local))
+        k_BKSd = info.place(k_BSKd, self.k_norm, local=self.pattern.is_local)
         return KeyValue(k_BKSd, v_BSKd.transpose(1, 2))
 
     def forward(

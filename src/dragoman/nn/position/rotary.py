@@ -7,7 +7,6 @@ their absolute positions.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -230,25 +229,3 @@ class RotaryAngles:
 def inverse_frequencies(base: float, head_dim: int) -> Tensor:
     """Return `theta_i = base^(-2i/d)` for `i = 0 ... d/2 - 1`, in float64."""
     return base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
-
-
-def rotate(x_BHLd: Tensor, angles: Angles) -> Tensor:
-    """Rotate each pair `(a, b)` of `(B, H, L, d)` to `(a cos - b sin, b cos + a sin)`."""
-    cos_Lp, sin_Lp, pairing, *_ = angles
-    if pairing == "halves":
-        a_BHLp, b_BHLp = x_BHLd.chunk(2, dim=-1)
-    else:
-        a_BHLp, b_BHLp = x_BHLd.unflatten(-1, (-1, 2)).unbind(-1)
-    turned = (a_BHLp * cos_Lp - b_BHLp * sin_Lp, b_BHLp * cos_Lp + a_BHLp * sin_Lp)
-    if pairing == "halves":
-        return torch.cat(turned, dim=-1)
-    return torch.stack(turned, dim=-1).flatten(-2)
-
-
-def placed(x_BLHd: Tensor, norm: Callable[[Tensor], Tensor], angles: Angles | None) -> Tensor:
-    """Return normalized and rotated queries or keys, `(B, H, L, d)`, in the scheme's order."""
-    if angles is None:
-        return norm(x_BLHd).transpose(1, 2)
-    if angles.before_norm:
-        return norm(rotate(x_BLHd.transpose(1, 2), angles))
-    return rotate(norm(x_BLHd).transpose(1, 2), angles)

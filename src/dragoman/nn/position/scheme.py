@@ -39,6 +39,19 @@ class Angles(NamedTuple):
     """Whether queries and keys are rotated before they are normalized."""
 
 
+def rotate(x_BHLd: Tensor, angles: Angles) -> Tensor:
+    """Rotate each pair `(a, b)` of `(B, H, L, d)` to `(a cos - b sin, b cos + a sin)`."""
+    cos_Lp, sin_Lp, pairing, *_ = angles
+    if pairing == "halves":
+        a_BHLp, b_BHLp = x_BHLd.chunk(2, dim=-1)
+    else:
+        a_BHLp, b_BHLp = x_BHLd.unflatten(-1, (-1, 2)).unbind(-1)
+    turned = (a_BHLp * cos_Lp - b_BHLp * sin_Lp, b_BHLp * cos_Lp + a_BHLp * sin_Lp)
+    if pairing == "halves":
+        return torch.cat(turned, dim=-1)
+    return torch.stack(turned, dim=-1).flatten(-2)
+
+
 class Rotation(Protocol):
     """The angles by which queries and keys of one width are rotated."""
 
@@ -64,6 +77,15 @@ class PositionInfo(NamedTuple):
         """Return the angles of layers with a window (`local`) or without one."""
         own = self.angles.local if local and self.angles is not None else None
         return own or self.angles
+
+    def place(self, x_BLHd: Tensor, norm: Callable[[Tensor], Tensor], *, local: bool) -> Tensor:
+        """Return normalized and rotated queries or keys, `(B, H, L, d)`, in the scheme's order."""
+        angles = self.rotation(local=local)
+        if angles is None:
+            return norm(x_BLHd).transpose(1, 2)
+        if angles.before_norm:
+            return norm(rotate(x_BLHd.transpose(1, 2), angles))
+        return rotate(norm(x_BLHd).transpose(1, 2), angles)
 
     def confine(self, pattern: Pattern) -> Pattern:
         """Return the pattern, confined to the documents of the rows if they are packed."""
