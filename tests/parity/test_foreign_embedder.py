@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tests.foreign_folders import SENTENCES, set_keys
-from tests.parity.test_foreign_answers import ENCODER, HARD, LINES, make
+from tests.parity.test_foreign_answers import DISTIL, ENCODER, HARD, LINES, make
 from tests.parity.test_foreign_texts import read_tokenizer
 from tests.processors import ROUNDING, needs_independent_rows
 from tests.system.cli.command import Run
@@ -46,7 +46,10 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "xlm-r-pieces": ("xlm-roberta", "BertModel", ENCODER),  # paraphrase-multilingual-MiniLM
     "camembert": ("camembert", "CamembertModel", XLM_R),
     "mpnet": ("roberta", "MPNetModel", XLM_R),
+    "bert-headless": ("bert", "BertModel", ENCODER),
+    "distilbert": ("bert", "DistilBertModel", {**ENCODER, **DISTIL}),
 }
+HEADLESS = {"mpnet", "bert-headless", "distilbert"}
 
 
 def dense_weights(activation: str) -> dict[str, torch.Tensor]:
@@ -68,8 +71,8 @@ def sentence_folder(
     """Write a folder in the format of sentence-transformers; return its transformers model."""
     model = make(folder, *KINDS[kind])
     model.save_pretrained(folder)
-    if kind == "mpnet":  # as all-mpnet-base-v2 says, which has no head
-        set_keys(folder, architectures=["MPNetForMaskedLM"])
+    if kind in HEADLESS:  # as all-mpnet-base-v2 says, which has no head
+        set_keys(folder, architectures=[KINDS[kind][1].replace("Model", "ForMaskedLM")])
     kinds = ["Transformer", "Pooling", *["Dense"] * bool(dense), *["Normalize"] * normalized]
     paths = ["", *(f"{number}_{name}" for number, name in enumerate(kinds[1:], start=1))]
     if dense is not None:
@@ -111,6 +114,8 @@ def pooled(model: Any, tokenizer: Any, text: str, mode: str) -> torch.Tensor:  #
         ("xlm-r-pieces", "mean", False),
         ("camembert", "mean", False),
         ("mpnet", "mean", True),
+        ("bert-headless", "mean", True),
+        ("distilbert", "mean", True),
     ],
 )
 def test_vectors_are_those_of_its_class(

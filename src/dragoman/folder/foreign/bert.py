@@ -70,6 +70,8 @@ HEADS: Mapping[str, str] = {
     "tag": "ForTokenClassification",
 }
 """Suffix of the class name after the family's, by kind of head."""
+MASKED_LANGUAGE = ("lm_head.", "cls.", "vocab_")
+"""Prefixes of the tensors of a masked-language head: RoBERTa's, BERT's and DistilBERT's."""
 FRAME = "<s> $A </s>"
 
 
@@ -117,7 +119,8 @@ def _labels(hf: HF) -> tuple[str, ...]:
 def _with_its_head(hf: HF, state: Mapping[str, Tensor]) -> HF:
     """Return the config of weights, which sentence-transformers saves without the head it names."""
     architecture = (hf.get("architectures") or [""])[0]
-    if not architecture.endswith("ForMaskedLM") or any(n.startswith("lm_head.") for n in state):
+    headless = not any(name.startswith(MASKED_LANGUAGE) for name in state)
+    if not (headless and architecture.endswith("ForMaskedLM")):
         return hf
     return {**hf, "architectures": [architecture.replace("ForMaskedLM", "Model")]}
 
@@ -202,6 +205,7 @@ BERT = Family(
         "cls.seq_relationship.weight",
         "cls.seq_relationship.bias",
     ),
+    stored=_with_its_head,
     written=Written(config=_config),
 )
 ROBERTA = replace(
@@ -225,7 +229,6 @@ ROBERTA = replace(
         ),
     },
     prefix="roberta.",
-    stored=_with_its_head,
     written=None,
 )
 MPNET = replace(
@@ -293,4 +296,5 @@ DISTILBERT = Family(
     },
     prefix="distilbert.",
     ignored=("embeddings.position_ids",),
+    stored=_with_its_head,
 )
