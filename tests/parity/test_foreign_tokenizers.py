@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.foreign_folders import FAMILIES, SENTENCES, marian, noisy
+from tests.foreign_folders import FAMILIES, SENTENCES, marian, noisy, set_keys
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.tokenizers import read_tokenizers
@@ -215,3 +215,15 @@ def test_a_config_says_what_begins_texts_where_no_token_does(
     )
     assert said.bos_id == (plain.bos_id if begins is None else begins)
     assert plain.bos_id != 7
+
+
+@pytest.mark.parametrize("kind", ["t5", "mbart"])
+def test_targets_are_named_by_pieces_of_t5(tmp_path: Path, kind: str) -> None:
+    """MADLAD-400's codes have up to three parts; IndicBART's pieces have another place."""
+    codes = {"de", "nan_Latn_TW", "ms_Arab_BN", "en_xx_simple"}
+    config = FAMILIES["t5"](tmp_path, fast=True)
+    pieces = [f"<2{code}>" for code in (*sorted(codes), "Latn", "translate", "")]
+    set_keys(tmp_path, "tokenizer_config.json", extra_special_tokens=pieces)
+    ours, _ = read_tokenizers(tmp_path, {**config, "model_type": kind})
+    assert ours.lang_in_source == (kind == "t5")
+    assert set(ours.languages) == (codes if kind == "t5" else set())

@@ -52,10 +52,11 @@ class ForeignTokenizer(Tokenizer):
             for token, id_ in self.specials.items()
             if (match := LANGUAGE.fullmatch(token))
         }
+        is_t5 = self.folder.config.get("model_type") in ("t5", "mt5")  # IndicBART's stand elsewhere
         if targets := {
             match[1]: id_
             for token, id_ in vocab.items()
-            if token.startswith("<2") and (match := TARGET.fullmatch(token))
+            if is_t5 and token.startswith("<2") and (match := TARGET.fullmatch(token))
         }:
             self.languages, self.lang_in_source = targets, True
 

@@ -29,7 +29,7 @@ USUAL = {
 
 LANGUAGE = re.compile(r">>(\S+)<<|__([a-z]{2,3})__|([a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})")
 """Tokens that name a language: Marian's, M2M100's, mBART's and NLLB's."""
-TARGET = re.compile(r"<2([a-z]{2,3}([_-][A-Za-z]{2,4})?)>")
+TARGET = re.compile(r"<2([a-z]{2,3}([_-][A-Za-z0-9]{2,8})*)>")
 """Pieces that name the target language at the start of a source: MADLAD-400's."""
 
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
