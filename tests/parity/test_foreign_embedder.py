@@ -274,6 +274,11 @@ def test_a_prompt_and_lowercasing_are_the_folders(tmp_path: Path) -> None:
         ("modules.json", [{"path": "", "type": "a.CLIPModel"}], "has the modules CLIPModel"),
         ("modules.json", {"path": 3}, "does not list modules"),
         ("modules.json", [{"path": 3, "type": 4}], "does not list modules"),
+        (
+            "modules.json",
+            [{"path": "", "type": "a.Transformer"}, {"path": "Mean", "type": "a.Pooling"}],
+            "asks for Mean/config.json, but only 1_Pooling/config.json, ",
+        ),
         ("2_Dense/config.json", {"activation_function": "torch.nn.Softmax"}, "Softmax is not"),
         ("2_Dense/config.json", {"activation_function": "torch.nn.Tanh"}, "32 numbers"),
         ("sentence_bert_config.json", {"max_seq_length": 10.5}, "must be a whole number"),
@@ -286,6 +291,15 @@ def test_other_folders_are_refused(file: str, content: object, said: str, tmp_pa
     save_file({"linear.weight": torch.ones(24, 31)}, tmp_path / "2_Dense" / "model.safetensors")
     write(tmp_path / file, content)
     with pytest.raises(InputError, match=said):
+        dragoman.load(tmp_path, device="cpu")
+
+
+def test_a_pickled_dense_module_is_not_read(tmp_path: Path) -> None:
+    """The file that is there is named."""
+    sentence_folder(tmp_path, {"pooling_mode": "mean"}, dense="Tanh")
+    weights = tmp_path / "2_Dense" / "model.safetensors"
+    weights.rename(weights.with_name("pytorch_model.bin"))
+    with pytest.raises(InputError, match=r"2_Dense/pytorch_model\.bin is a pickle, .*; save it as"):
         dragoman.load(tmp_path, device="cpu")
 
 

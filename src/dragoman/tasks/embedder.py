@@ -299,7 +299,12 @@ def _modules(path: Path) -> list[tuple[str, str]]:
 
 def _of_module(path: Path, name: str) -> Path:
     """Return a file of a module, which a converted folder has under another name."""
-    for file in (path / name, path / NESTED.get(name, name)):
+    if name not in NESTED:  # it would be missing from a converted folder
+        raise InputError(
+            f"{path / MODULES} asks for {name}, but only {', '.join(NESTED)} are read; rename the "
+            "module's folder, and its path there."
+        )
+    for file in (path / name, path / NESTED[name]):
         if file.is_file():
             return file
     raise InputError(f"{path} has no {name}; use the publisher's folder.")
@@ -314,6 +319,9 @@ def _dense(path: Path, name: str, model: ModelConfig) -> Dense:
             f"{config}: activation_function = {activation:.40} is not supported; it must be one of "
             f"{', '.join(ACTIVATIONS)}."
         )
+    pickled = path / name / "pytorch_model.bin"
+    if pickled.is_file() and not pickled.with_name("model.safetensors").is_file():
+        raise InputError(f"{pickled} is a pickle, which is not read; save it as model.safetensors.")
     weights = _of_module(path, f"{name}/model.safetensors")
     with reading(weights) as stored:
         names = {*stored.keys()}
