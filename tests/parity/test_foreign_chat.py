@@ -313,6 +313,15 @@ def test_languages_are_for_templates_that_read_them(tmp_path: Path) -> None:
         dragoman.load(tmp_path / "other", device="cpu").chat(languages=("en", "de"))
 
 
+def test_a_template_may_not_know_a_language(tmp_path: Path) -> None:
+    """The codes are named after the template's reason, in one sentence."""
+    make_chatting(tmp_path, "{{ source_lang_code }}{{ raise_exception('Not supported.') }}")
+    chat = dragoman.load(tmp_path, device="cpu").chat(languages=("en", "xx"))
+    said = r": Not supported; it may not know the code en or xx \(see the model's card\)\.$"
+    with pytest.raises(InputError, match=said):
+        chat.say("A man.")
+
+
 def test_a_long_conversation_loses_its_oldest_exchanges(tmp_path: Path) -> None:
     """The system prompt stays; a turn that does not fit alone is refused."""
     make_chatting(tmp_path, ZEPHYR)

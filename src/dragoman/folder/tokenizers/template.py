@@ -69,12 +69,13 @@ class PublishedTemplate:
         found = find_template(tokenizer.folder)
         return None if found is None else cls(*found, tokenizer)
 
-    def encode(self, messages: Sequence[Message]) -> list[int]:
+    def encode(self, messages: Sequence[Message], hint: str = "") -> list[int]:
         """Return the ids of a prompt for the answer to the last message.
 
         They are those of `apply_chat_template(..., add_generation_prompt=True)` of transformers,
         except that the name of a special token in a message is text. Raises InputError if the
-        template rejects the messages, fails, or exceeds the limits of `rendering`.
+        template rejects the messages or fails, which `hint` may explain, or exceeds the limits of
+        `rendering`.
         """
         specials, nonce = self.tokenizer.specials, secrets.randbelow(10**18)
         # names that are words may be roles, which templates compare: `_check` handles them
@@ -92,6 +93,7 @@ class PublishedTemplate:
                 "documents": None,
                 "add_generation_prompt": True,
             },
+            hint,
         )
         text, places = "", dict[int, int]()
         for number, part in enumerate(re.split(f"(<{nonce}:[0-9]+>)", rendered)):
@@ -111,7 +113,7 @@ class PublishedTemplate:
                     "it cannot be told from the text of a message; use dragoman generate."
                 )
 
-    def _render(self, marks: Mapping[str, str], variables: Mapping[str, object]) -> str:
+    def _render(self, marks: Mapping[str, str], variables: Mapping[str, object], hint: str) -> str:
         asked = {"source": self.source, "marks": marks, "variables": variables}
         try:
             done = subprocess.run(  # noqa: S603 -- this very interpreter, on a file of this package
@@ -133,6 +135,7 @@ class PublishedTemplate:
         answer: dict[str, str] = json.loads(done.stdout)
         if "error" in answer:
             why = "".join(c if c.isprintable() else " " for c in answer["error"][:200])
+            why = why.rstrip(". ") + hint
             raise InputError(f"The chat template of {self.origin} fails on these messages: {why}.")
         return answer["text"]
 

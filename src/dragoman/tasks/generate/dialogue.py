@@ -151,7 +151,10 @@ def _encode_published(
     room: tuple[int, int] | None,
 ) -> list[int]:
     """Encode turns by a publisher's template; raises InputError if it rejects the messages."""
-    pair = dict(zip(CODES, languages, strict=True))
+    pair, hint = dict(zip(CODES, languages, strict=True)), ""
+    if all(languages):
+        named = " or ".join(map(str, dict.fromkeys(languages)))
+        hint = f"; it may not know the code {named} (see the model's card)"
 
     def message(number: int, turn: str) -> "Message":
         if number % 2:
@@ -161,7 +164,7 @@ def _encode_published(
 
     def encode(left_out: int) -> list[int]:
         messages = [message(n, turn) for n, turn in enumerate(turns[2 * left_out :])]
-        return template.encode([*before, *messages])
+        return template.encode([*before, *messages], hint)
 
     return _fitting((len(turns) + 1) // 2, encode, turns[-1], room)
 
