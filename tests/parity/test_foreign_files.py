@@ -326,7 +326,8 @@ def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, A
     ("keys", "said"),
     [
         ({"model_type": "nllb-moe"}, "is not supported: it has mixtures of experts; take a model"),
-        ({"model_type": "phi3", "auto_map": {"a": "b"}}, "rotary positions with long factors"),
+        ({"model_type": "phi3", "auto_map": {"a": "b"}}, "it has fused projections"),
+        ({"model_type": "deberta"}, "it has scores by contents and positions apart; take"),
         ({"model_type": "mbert"}, "is not supported, and no conversion makes it so; take a model"),
         (
             {"architectures": ["BertForQuestionAnswering"]},

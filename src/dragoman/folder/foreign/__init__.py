@@ -47,6 +47,7 @@ RULES = {name: rules for each in FAMILIES.values() for name, rules in each.token
 LACKING: Mapping[str, str] = {
     "cohere": "attention beside the feed-forward network",
     "cohere2": "attention beside the feed-forward network",
+    "deberta": "scores by contents and positions apart",
     "deberta-v2": "scores by contents and positions apart",
     "fsmt": "Moses tokenization in front of its pieces",
     "gpt_oss": "mixtures of experts",
@@ -56,7 +57,7 @@ LACKING: Mapping[str, str] = {
     "nllb-moe": "mixtures of experts",
     "olmo2": "norms after sublayers alone",
     "olmo3": "norms after sublayers alone",
-    "phi3": "rotary positions with long factors",
+    "phi3": "fused projections",
     "qwen3_moe": "mixtures of experts",
     "smollm3": "layers without positions",
     "umt5": "a table of distances in every layer",
