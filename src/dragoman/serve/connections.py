@@ -31,7 +31,7 @@ are allowed twice the file limit."""
 UPGRADE = re.compile(rb"\r\nupgrade(?=:)", re.IGNORECASE)
 """The header in which Java's clients offer HTTP/2; the parser reads no body after it."""
 PIPELINED = 100
-"""Maximum requests on a connection that are not answered yet."""
+"""Maximum requests on a connection that are not answered yet; it closes after their answers."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -54,7 +54,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """The last bytes received."""
         self._in_headers = True
         self._is_over = False
-        """Whether nothing more is read, as the end of the last request is unknown."""
+        """Whether nothing more is read: a request has no known end, or there are too many."""
         self._late: asyncio.TimerHandle | None = None
         """Timer that aborts the connection if its headers do not arrive."""
         self.unread: asyncio.TimerHandle | None = None
@@ -124,35 +124,42 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Answer the request; close the connection if too many are not answered yet."""
+        """Answer the request, unless too many are not answered yet: those are the last."""
         self._size, self._in_headers, self._last = 0, False, b""
+        if self._is_over:
+            return
         if self._late is not None:
             self._late.cancel()
         while self._cycles and self._cycles[0].response_complete:
             self._cycles.popleft()
         if len(self._cycles) == PIPELINED:
+            self._is_over, self._cycles[-1].keep_alive = True, False
             log("refused", {"status": 503})
-            self.transport.close()
-        if self.transport.is_closing():
+        if self._is_over or self.transport.is_closing():
             return
         super()._unset_keepalive_if_required()
         super().on_headers_complete()
         self._cycles.append(self.cycle)
+
+    def on_body(self, body: bytes) -> None:
+        """Add to the body of the request, unless it belongs to one that is not answered."""
+        if not self._is_over:
+            super().on_body(body)
 
     def _unset_keepalive_if_required(self) -> None:
         """Let the time of an idle connection run on: uvicorn stops it at any byte."""
 
     def pause_writing(self) -> None:
         """Give the client a limited time to read; if all clients together leave too much unread,
-        abort the connection of the one that has read nothing for longest.
+        abort the connection of the one that leaves most.
         """
         super().pause_writing()
         self._expect_reading()
-        others = cast("set[LimitedProtocol]", self.connections)
-        since = {one: one.unread.when() for one in others if one.unread is not None}
-        unread = sum(one.transport.get_write_buffer_size() for one in since)
-        if unread > WHOLE * max(self._limits.file, self._limits.body):
-            min(since, key=since.__getitem__).transport.abort()
+        connections = cast("set[LimitedProtocol]", self.connections)
+        unread = {one: one.transport.get_write_buffer_size() for one in connections}
+        if sum(unread.values()) > WHOLE * max(self._limits.file, self._limits.body):
+            log("unread", {"bytes": sum(unread.values())})
+            max(unread, key=unread.__getitem__).transport.abort()
 
     def resume_writing(self) -> None:
         """Cancel the timer, as the client has read."""

@@ -93,7 +93,8 @@ class GlossaryDesk:
             dictionaries.append(found)
             if sum(map(len, dictionaries)) > MOST:
                 raise InputError(
-                    f"the glossaries have more than {MOST:,} terms; name fewer of them"
+                    f"the glossaries have more than {MOST:,} terms, repeated ones included; "
+                    "name fewer of them"
                 )
         changes = self._changes
         call.characters += sum(map(len, dictionaries))  # many are merged in a thread

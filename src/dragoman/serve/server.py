@@ -27,6 +27,9 @@ from dragoman.wording import counted
 
 TICK = 0.05
 """Seconds between two checks for unanswered requests."""
+FILES = 4096
+"""Open files that a server needs: at most 1,000 connections by default, each with a file to send,
+and those of models and documents."""
 GRACE = 1
 """Seconds reserved for telling clients that time is up, and for sending the last output."""
 SAME_SIGNAL = 0.5
@@ -41,6 +44,7 @@ def serve(settings: ServeSettings) -> None:
     answered or no model could be loaded.
     """
     prepare_threads()
+    _allow_files()
     service = Service(settings)
     listening = _listen(settings)
     host, port = listening.getsockname()[:2]
@@ -65,6 +69,16 @@ def serve(settings: ServeSettings) -> None:
         sys.exit(failure.exit_code)
     if server.signals == [signal.SIGINT]:
         raise KeyboardInterrupt
+
+
+def _allow_files() -> None:
+    """Let this process open `FILES` files, if the system allows it: a download has two."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource  # Unix only
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < FILES <= hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, hard))
 
 
 def _where(host: str, address: str) -> str:

@@ -117,17 +117,20 @@ class StateFolder:
                 self._do(f"CREATE INDEX IF NOT EXISTS {kind.table}_of ON {kind.table} (owner)")
             self._add_heads()
             self._remove_unknown()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, msgspec.DecodeError) as error:
             raise InputError(
                 f"--state {path} cannot be used ({error}); name a folder of this server's own."
             ) from error
 
     def _add_heads(self) -> None:
-        """Store the heads of glossaries from versions that stored none."""
-        query = "SELECT id FROM glossary WHERE id NOT IN (SELECT id FROM glossary_head)"
-        for (name,) in self._base.execute(query).fetchall():
+        """Store the heads of glossaries from versions that stored none, and drop those left over
+        where such a version removed a glossary.
+        """
+        self._do("DELETE FROM glossary_head WHERE id NOT IN (SELECT id FROM glossary)")
+        missing = "SELECT id FROM glossary WHERE id NOT IN (SELECT id FROM glossary_head)"
+        for (name,) in self._base.execute(f"{missing} ORDER BY rowid").fetchall():
             if (one := self.get(StoredGlossary, name)) is not None:
-                self.put(one)
+                self.put(one.head)
 
     def _remove_unknown(self) -> None:
         """Remove the files of documents without a record, and no others."""
@@ -157,7 +160,7 @@ class StateFolder:
         row = found.fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=kind)
 
-    def put(self, one: StoredDocument | StoredGlossary) -> None:
+    def put(self, one: StoredDocument | StoredGlossary | GlossaryHead) -> None:
         """Store a record, replacing one with the same id; a glossary with its head."""
         heads = [one.head] if isinstance(one, StoredGlossary) else []
         with self._base:

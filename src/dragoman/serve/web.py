@@ -110,6 +110,7 @@ class Download(Response):
                 await send({"type": "http.response.body", "body": last, "more_body": True})
                 last = piece
         await send({"type": "http.response.body", "body": b"", "more_body": True})  # waits for them
+        await asyncio.sleep(0)  # a connection that broke while they were written is told next
         with suppress(TimeoutError):
             async with asyncio.timeout(0):
                 while (await receive())["type"] != "http.disconnect":

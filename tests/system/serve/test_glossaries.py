@@ -12,9 +12,10 @@ from unittest.mock import Mock
 import pytest
 from tests.system.serve.live import Answered, Client, Held, Live, in_background, serving, until
 
+from dragoman.errors import InputError
 from dragoman.serve import deepl_glossaries, glossaries
 from dragoman.serve.settings import ApiKeys, RequestLimits
-from dragoman.serve.state import StoredGlossary
+from dragoman.serve.state import GlossaryHead, StateFolder, StoredGlossary
 
 deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
 
@@ -295,3 +296,19 @@ def test_a_list_of_glossaries_reads_no_terms(
             found = live.get(f"/{version}/glossaries").json["glossaries"]
             assert [each["glossary_id"] for each in found] == names
         assert StoredGlossary not in [each.args[0] for each in reads.call_args_list]
+
+
+def test_another_version_may_have_changed_the_glossaries(tmp_path: Path) -> None:
+    """The heads of those it removed go; a record that is cut is one sentence."""
+    one = StoredGlossary(id="a", name="ours", made="2026", dictionaries={"en zh": TERMS})
+    for statement, heads in (("SELECT 1", 1), ("DELETE FROM glossary", 0)):
+        with closing(StateFolder(tmp_path)) as state:
+            state.put(one)
+        with closing(sqlite3.connect(tmp_path / "state.sqlite")) as base, base:
+            base.execute(statement)
+        with closing(StateFolder(tmp_path)) as state:
+            assert state.count(GlossaryHead) == heads
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as base, base:
+        base.execute("INSERT INTO glossary VALUES ('b', '', '{')")
+    with pytest.raises(InputError, match=r"--state .* cannot be used"):
+        StateFolder(tmp_path)
