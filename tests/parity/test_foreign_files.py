@@ -110,12 +110,12 @@ def test_files_of_old_hold_the_same_model(name: str) -> None:
 ONLY_SIZES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), BART),
     **dict.fromkeys(("t5", "mt5"), T5),
-    **dict.fromkeys(("bert", "camembert", "roberta", "xlm-roberta"), BERT),
+    **dict.fromkeys(("bert", "camembert", "mpnet", "roberta", "xlm-roberta"), BERT),
     **dict.fromkeys(("mistral", "qwen2", "qwen3", "starcoder2"), MANY_HEADS),
     "gpt2": GPT2,
     "distilbert": DISTIL,
     "gemma": {**MANY_HEADS, "num_attention_heads": 16},
-    **dict.fromkeys(("gemma2", "gemma3_text"), LLAMA),
+    **dict.fromkeys(("gemma2", "gemma3_text", "hunyuan_v1_dense"), LLAMA),
     "gemma3": {"text_config": LLAMA},
     "llama": LLAMA,
 }

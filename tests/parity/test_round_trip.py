@@ -48,6 +48,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen2": ("Qwen2ForCausalLM", {**MANY_HEADS, "num_key_value_heads": 32}),
     "qwen3": ("Qwen3ForCausalLM", {**LLAMA, "num_key_value_heads": 1, "head_dim": 6}),
     "starcoder2": ("Starcoder2ForCausalLM", {**LLAMA, "num_key_value_heads": 2}),
+    "hunyuan": ("HunYuanDenseV1ForCausalLM", {**LLAMA, "head_dim": 6}),
     "gemma": ("GemmaForCausalLM", {**MANY_HEADS, "num_attention_heads": 16}),
     "gemma2": ("Gemma2ForCausalLM", GEMMA2),
     "gemma3-text": ("Gemma3ForCausalLM", GEMMA3),
@@ -58,12 +59,14 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {**BERT, **LABELS, "max_position_embeddings": 18},
     ),
     "camembert": ("CamembertForTokenClassification", {**BERT, **LABELS}),
+    "mpnet": ("MPNetForMaskedLM", {**BERT, "max_position_embeddings": 18}),
     "distilbert": ("DistilBertForSequenceClassification", {**DISTIL, **LABELS}),
 }
 REST = {  # parts that our models have no place for
     "model.encoder.embed_positions.weight",
     "model.decoder.embed_positions.weight",
     "roberta.embeddings.position_embeddings.weight",
+    "mpnet.embeddings.position_embeddings.weight",
     "pooler.dense.weight",
     "pooler.dense.bias",
 }
