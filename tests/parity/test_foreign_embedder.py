@@ -218,11 +218,12 @@ def assert_dense(folder: Path, model: Any, activation: str) -> None:  # noqa: AN
     torch.testing.assert_close(torch.from_numpy(found), rows, rtol=1e-4, atol=1e-5)
 
 
-def test_a_converted_folder_pools_as_before(tmp_path: Path) -> None:
-    """It can be converted back; from the cache of a Hub as well."""
+@pytest.mark.parametrize("kind", ["bert", *sorted(HEADLESS)])
+def test_a_converted_folder_pools_as_before(kind: str, tmp_path: Path) -> None:
+    """It can be converted back; from the cache of a Hub, and without the head it names, as well."""
     blobs, theirs = tmp_path / "blobs", tmp_path / "snapshots" / "0123abc"
     theirs.mkdir(parents=True)
-    sentence_folder(theirs, {"pooling_mode": "max"})
+    sentence_folder(theirs, {"pooling_mode": "max"}, kind=kind)
     (theirs / "1_Pooling").rename(blobs)
     (theirs / "1_Pooling").mkdir()
     (theirs / "1_Pooling" / "config.json").symlink_to("../../../blobs/config.json")
@@ -234,6 +235,8 @@ def test_a_converted_folder_pools_as_before(tmp_path: Path) -> None:
         blobs / "config.json"
     ).read_bytes()
     assert not (tmp_path / "back" / "pooling.json").exists()
+    for name in ("config.json", "model.safetensors"):
+        assert (tmp_path / "back" / name).read_bytes() == (theirs / name).read_bytes()
 
 
 def test_a_pooling_elsewhere_is_not_taken_over(tmp_path: Path) -> None:

@@ -22,11 +22,12 @@ from dragoman.convert.huggingface import load_theirs
 from dragoman.convert.limits import check_installed
 from dragoman.convert.probe import Proof
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.reading import read_object
 from dragoman.files.writing import creating
 from dragoman.folder.foreign import family
 from dragoman.folder.format import CONFIG, save_model
 from dragoman.folder.opening import ModelFolder
-from dragoman.folder.origin import give_back, keep_origin
+from dragoman.folder.origin import LAYOUT, give_back, keep_origin
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.models.config import DecoderOnlyConfig, EncoderOnlyConfig, ModelConfig
@@ -84,19 +85,26 @@ def hand_back(folder: ModelFolder, out: Path, shard_size: str) -> Proof:
     check_installed("transformers")
     from huggingface_hub import save_torch_state_dict
 
-    theirs = family(folder.hf).config(folder.hf)
-    ours = folder.config.model
-    if isinstance(ours, EncoderOnlyConfig) and ours.head != getattr(theirs, "head", None):
-        raise InputError(
-            f"{folder.path} has another head than the Hugging Face folder that it came from, whose "
-            "class and labels would be restored; use it with dragoman"
-        )
+    _check_head(folder)
     tensors, files = give_back(folder.origin, folder.model.state_dict(), folder.config.model)
     with creating(out, "converted model") as part:
         save_torch_state_dict(tensors, part, max_shard_size=shard_size)
         for name, content in files.items():
             content.save(part / name)
         return Proof(sentences=len(LENGTHS), worst=compare_with_class(folder, part))
+
+
+def _check_head(folder: ModelFolder) -> None:
+    """Raise InputError for an encoder whose head is not that of its Hugging Face folder."""
+    ours, kind = folder.config.model, family(folder.hf)
+    if not isinstance(ours, EncoderOnlyConfig):
+        return
+    hf = kind.stored(folder.hf, read_object(folder.origin / LAYOUT))  # which looks at names only
+    if ours.head != getattr(kind.config(hf), "head", None):
+        raise InputError(
+            f"{folder.path} has another head than the Hugging Face folder that it came from, whose "
+            "class and labels would be restored; use it with dragoman"
+        )
 
 
 # ---------------------------------------------------------------- the proof
