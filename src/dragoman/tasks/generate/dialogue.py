@@ -200,7 +200,8 @@ def dialogue_of(
     if asks and not all(languages):
         raise InputError(
             f"The chat template of {template.origin} reads the languages of a text; say them by "
-            "--src-lang and --tgt-lang (in Python: chat(languages=...))."
+            "--src-lang and --tgt-lang (in Python: chat(languages=...); over HTTP: source_lang and "
+            "target_lang)."
         )
     before: list[Message] = [] if system is None else [{"role": "system", "content": system}]
     return partial(_encode_published, template, before, languages)
