@@ -52,13 +52,11 @@ class ForeignTokenizer(Tokenizer):
             for token, id_ in self.specials.items()
             if (match := LANGUAGE.fullmatch(token))
         }
-        is_t5 = self.folder.config.get("model_type") in ("t5", "mt5")  # IndicBART's stand elsewhere
-        if targets := {
-            match[1]: id_
-            for token, id_ in vocab.items()
-            if is_t5 and token.startswith("<2") and (match := TARGET.fullmatch(token))
-        }:
-            self.languages, self.lang_in_source = targets, True
+        if self.folder.config.get("model_type") in ("t5", "mt5"):  # IndicBART's stand elsewhere
+            found = ((TARGET.fullmatch(token), id_) for token, id_ in vocab.items())
+            targets = {match[1]: id_ for match, id_ in found if match}
+            if targets:
+                self.languages, self.lang_in_source = targets, True
 
     def _first(self, *roles: str) -> int:
         found = next((self._roles[role] for role in roles if role in self._roles), None)
