@@ -5,13 +5,10 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import finalize
 
 from dragoman.errors import InputError
-
-if TYPE_CHECKING:
-    from dragoman.decode.scheduler import Scheduler
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -139,15 +136,19 @@ class Request(Generic[Answer]):
     """
 
     def __init__(
-        self, scheduler: "Scheduler[Any, Any]", waiting: Waiting, run: Run[Any, Any]
+        self,
+        waiting: Waiting,
+        run_until_news: Callable[[Waiting], bool],
+        withdraw: Callable[[Waiting], None],
+        run: Run[Any, Any],
     ) -> None:
-        self._scheduler, self._waiting = scheduler, waiting
+        self._waiting, self._run_until_news, self._withdraw = waiting, run_until_news, withdraw
         self._run = run  # kept alive as long as someone waits
-        finalize(self, scheduler.withdraw, waiting).atexit = False
+        finalize(self, withdraw, waiting).atexit = False
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
         try:
-            while self._scheduler.run_until_news(self._waiting):
+            while self._run_until_news(self._waiting):
                 yield self._waiting.finished.popleft()
         finally:
             self.withdraw()
@@ -165,4 +166,4 @@ class Request(Generic[Answer]):
 
     def withdraw(self) -> None:
         """Withdraw what is not answered: waiting items leave at once, rows at the next step."""
-        self._scheduler.withdraw(self._waiting)
+        self._withdraw(self._waiting)

@@ -98,12 +98,12 @@ class Scheduler(Generic[Item, Found]):
         run = self._run()
         assert run is not None  # noqa: S101 (whoever submits has the object)
         waiting = Waiting(len(courses))
-        request = Request[Answer](self, waiting, run)
+        request = Request[Answer](waiting, self._run_until_news, self._withdraw, run)
         for number, course in enumerate(courses):
             self._advance(waiting, number, course, None)
         return request
 
-    def run_until_news(self, request: Waiting) -> bool:
+    def _run_until_news(self, request: Waiting) -> bool:
         """Run batches until the request has an answer to take; return whether there is one.
 
         Raises the request's error.
@@ -126,7 +126,7 @@ class Scheduler(Generic[Item, Found]):
         finally:
             self._waiting.discard(here)
 
-    def withdraw(self, request: Waiting) -> None:
+    def _withdraw(self, request: Waiting) -> None:
         """Withdraw a request: its waiting items leave before the next batch.
 
         It may be called by a signal handler or finaliser at any point of the code.
@@ -322,7 +322,7 @@ class Scheduler(Generic[Item, Found]):
                     self._compute(entries, between_steps)
             else:
                 requests[0].error = requests[0].error or error
-                self.withdraw(requests[0])
+                self._withdraw(requests[0])
             return
         with self._lock:
             for (asked, index), one in zip(batch, results, strict=True):
@@ -369,7 +369,7 @@ class Scheduler(Generic[Item, Found]):
             request.num_open -= 1
         except Exception as error:  # noqa: BLE001 -- raised again where it is waited for
             request.error = request.error or error
-            self.withdraw(request)
+            self._withdraw(request)
         else:
             asked = Asked(request, number, course, items)
             with self._lock:
