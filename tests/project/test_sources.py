@@ -6,8 +6,10 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +63,13 @@ def test_a_class_name_is_used_once() -> None:
     ]
     twice = {name for name, count in Counter(classes).items() if count > 1}
     assert twice <= {"Embedding", "Model"}
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    """Imports for types alone, and those inside functions, make no circle either."""
+    graph = grimp.build_graph("dragoman", cache_dir=None)
+    imports = {file: graph.find_modules_directly_imported_by(file) for file in graph.modules}
+    assert [*TopologicalSorter(imports).static_order()]  # raises CycleError with the files
 
 
 def test_a_file_fits_in_a_head() -> None:

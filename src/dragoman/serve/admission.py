@@ -3,9 +3,9 @@
 import math
 from time import monotonic
 
+from dragoman.serve.job import ServeJob
 from dragoman.serve.refusals import Refusal, busy, ended
 from dragoman.serve.settings import RequestLimits
-from dragoman.serve.web import ServeJob
 
 MEMORY = 30.0
 """Time constant, in seconds, of the average rate from which `retry-after` is computed."""

@@ -16,12 +16,13 @@ from starlette.routing import Route
 
 from dragoman.process import give_memory_back
 from dragoman.serve import deepl, deepl_glossaries, libretranslate, openai, page, v1
-from dragoman.serve.endpoints import BoundPath, Dialect, Endpoint
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.metrics import log, write_log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
+from dragoman.serve.responses import json_response
 from dragoman.serve.service import Service
-from dragoman.serve.web import Call, json_response
+from dragoman.serve.web import BoundPath, Call
 
 OPERATOR = Dialect(name="operator")
 

@@ -23,9 +23,10 @@ from dragoman.languages import base_of, name_of, tag
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import check_xml, in_html, in_xml
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
+from dragoman.serve.responses import json_response
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Chosen
-from dragoman.serve.web import Call, json_response
+from dragoman.serve.web import Call
 from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary
 

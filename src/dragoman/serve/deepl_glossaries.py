@@ -18,8 +18,9 @@ from dragoman.serve.deepl import DEEPL, pair_of, unsupported
 from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.glossaries import no_glossary
 from dragoman.serve.refusals import Refusal
+from dragoman.serve.responses import json_response
 from dragoman.serve.state import GlossaryHead, StoredGlossary
-from dragoman.serve.web import Call, json_response
+from dragoman.serve.web import Call
 from dragoman.text.glossary import Glossary
 
 QUOTA = 456

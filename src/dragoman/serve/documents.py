@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import msgspec
@@ -22,20 +22,17 @@ from starlette.responses import Response
 from dragoman.documents.formats import format_of_name, read_document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import GUESS
+from dragoman.serve.job import ServeJob
 from dragoman.serve.metrics import log, log_failure
+from dragoman.serve.models import TOGETHER, ServeModels
 from dragoman.serve.refusals import Refusal, busy, ended
+from dragoman.serve.responses import Download
 from dragoman.serve.settings import digest_of
 from dragoman.serve.state import StateFolder, StoredDocument
-from dragoman.serve.web import Call, Download, ServeJob
 from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary, GlossaryTerm
 from dragoman.text.unreadable import is_library_error
 
-if TYPE_CHECKING:
-    from dragoman.serve.service import Service
-
-TOGETHER = 2
-"""Number of documents translated at the same time."""
 SHARE = 8
 """A document takes at most 1/SHARE of the queue at a time, estimated from its length."""
 PAUSE = 0.5
@@ -58,6 +55,7 @@ SWEEP = 10.0
 class DocumentJob(ServeJob):
     """The translation of a document that is not finished."""
 
+    is_document: ClassVar[bool] = True
     task: asyncio.Task[Refusal | None] = field(init=False)
     awaited: bool = False
     """Whether a client is waiting for it."""
@@ -70,8 +68,8 @@ class DocumentJob(ServeJob):
 class DocumentDesk:
     """All documents of a server. Used only in the event loop."""
 
-    def __init__(self, service: "Service", store: StateFolder) -> None:
-        self._service, self._store = service, store
+    def __init__(self, models: ServeModels, store: StateFolder) -> None:
+        self._models, self._store = models, store
         self._jobs = dict[str, DocumentJob]()
         self._turn = asyncio.Semaphore(TOGETHER)
         self._unkept = dict[str, StoredDocument]()
@@ -89,7 +87,7 @@ class DocumentDesk:
                 for one in [*self._unkept.values()]:
                     self._put(one)
                 for one in self._store.all(StoredDocument):
-                    old = time() - one.made > self._service.settings.limits.file_seconds
+                    old = time() - one.made > self._models.settings.limits.file_seconds
                     if old or (one.sent and time() - one.sent > AGAIN):
                         self.remove(one)
                 await asyncio.sleep(SWEEP)
@@ -108,7 +106,7 @@ class DocumentDesk:
 
         Returns the number of these documents.
         """
-        if self._service.settings.state is None:
+        if self._models.settings.state is None:
             return 0
         tasks = self.cancel(but_awaited=True)
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -116,7 +114,7 @@ class DocumentDesk:
 
     def unfetched(self) -> int:
         """Return how many finished documents may still be fetched and are lost with the server."""
-        if self._service.settings.state is not None:
+        if self._models.settings.state is not None:
             return 0
         try:
             kept = self._store.all(StoredDocument)
@@ -129,7 +127,7 @@ class DocumentDesk:
 
     def add(  # noqa: PLR0913 -- what differs from door to door has a name
         self,
-        call: Call,
+        asked: ServeJob,
         source: str | None,
         target: str | None,
         *,
@@ -144,16 +142,16 @@ class DocumentDesk:
         separate limit. Raises Refusal if there is no document or no place, or if the server is
         shutting down, and InputError for an unknown format.
         """
-        if self._service.queue.closed:
+        if self._models.queue.closed:
             raise ended()
-        if (upload := call.file) is None or not upload.name:
+        if (upload := asked.file) is None or not upload.name:
             raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
         if format_of_name(upload.name) is None:
             read_document(b"", upload.name)  # raises, and lists the formats
-        self._make_room(call.owner, passing=passing)
+        self._make_room(asked.owner, passing=passing)
         one = StoredDocument(
             id=secrets.token_hex(16),
-            owner=call.owner,
+            owner=asked.owner,
             digest=digest_of(key),
             name=upload.name,
             made=time(),
@@ -170,11 +168,11 @@ class DocumentDesk:
         except BaseException:
             self.remove(one)
             raise
-        call.file = None
+        asked.file = None
         self._begin(one)
         return one
 
-    async def done(self, call: Call, one: StoredDocument) -> StoredDocument:
+    async def done(self, asked: ServeJob, one: StoredDocument) -> StoredDocument:
         """Wait for a document that was just added. Raises Refusal if it fails or is too late.
 
         On any error, and if the client disconnects, the document is removed.
@@ -182,11 +180,11 @@ class DocumentDesk:
         job = self._jobs[one.id]
         job.awaited = True
         try:
-            await call.unless_gone(asyncio.wait([job.task]))
+            await asked.unless_gone(asyncio.wait([job.task]))
             if one.status == "error" and (refusal := job.task.result()) is not None:
                 raise Refusal(400, refusal.what, refusal.do, where="file")
             if one.status != "done":
-                raise ended() if self._service.draining else no_document()
+                raise ended() if self._models.draining else no_document()
         except BaseException:
             self.remove(one)
             raise
@@ -198,7 +196,7 @@ class DocumentDesk:
         Passing documents have a separate limit of the same size. Raises Refusal with the seconds
         until a document may be removed or, if it is passing, is done.
         """
-        settings = self._service.settings
+        settings = self._models.settings
         most = settings.limits.files
         kept = [one for one in self._store.all(StoredDocument) if one.passing == passing]
         own = [one for one in kept if one.owner == owner]
@@ -219,7 +217,7 @@ class DocumentDesk:
         """Return the seconds until a document may be removed; negative if it already may be."""
         if one.sent:
             return -math.inf
-        oldest = one.made + self._service.settings.limits.file_seconds - time()
+        oldest = one.made + self._models.settings.limits.file_seconds - time()
         ended = one.ended or time() + (self.seconds_left(one) or SOON)
         return min(oldest, ended + AGAIN - time())
 
@@ -278,13 +276,13 @@ class DocumentDesk:
 
     def _begin(self, one: StoredDocument) -> None:
         job = DocumentJob(deadline=monotonic() + LONGEST)
-        self._service.queue.take(job, 0)  # it is accepted, and takes room piece by piece
+        self._models.queue.take(job, 0)  # it is accepted, and takes room piece by piece
         job.task = asyncio.get_running_loop().create_task(self._translate(one, job))
         self._jobs[one.id] = job
 
         def leave(_: object) -> None:
             self._jobs.pop(one.id, None)
-            self._service.queue.leave(job, answered=True)
+            self._models.queue.leave(job, answered=True)
 
         job.task.add_done_callback(leave)
 
@@ -297,11 +295,11 @@ class DocumentDesk:
             try:
                 await self._written(one, job)
                 one.status = "done"
-                self._service.characters += one.characters
+                self._models.characters += one.characters
             except BaseException as error:
                 if not isinstance(error, Exception) and not is_library_error(error):
                     raise
-                refusal = self._service.refusal(error)
+                refusal = self._models.refusal(error)
                 one.status, one.error = "error", refusal.sentence
                 self._store.file(one, "target").unlink(missing_ok=True)
             one.ended = time()
@@ -316,7 +314,7 @@ class DocumentDesk:
         """Translate a document and write the result."""
         pair = one.source, one.target
         size = job.characters = (file := self._store.file(one, "source")).stat().st_size
-        draft, texts, glossary = await self._service.in_thread(
+        draft, texts, glossary = await self._models.in_thread(
             job,
             lambda: (
                 made := Draft(read_document(file.read_bytes(), one.name, languages=pair)),
@@ -327,19 +325,19 @@ class DocumentDesk:
         source, is_told = one.source, one.source is None
         if is_told:
             some = "\n".join(text for text, _ in texts[:LOOKED_AT])
-            (source,) = await self._service.sources_of(job, [some])
-        if self._service.shelf.keeps(source, one.target):
+            (source,) = await self._models.sources_of(job, [some])
+        if self._models.shelf.keeps(source, one.target):
             self._store.write(one, "target", file.read_bytes())
             return
         one.characters = sum(len(text) for text, _ in texts)
-        chosen = self._service.shelf.choose(one.model, source, one.target, is_told=is_told)
+        chosen = self._models.shelf.choose(one.model, source, one.target, is_told=is_told)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []
         job.began, job.size = time(), max(1, one.characters)
-        for piece in pieces(texts, self._service.queue.most // SHARE):
+        for piece in pieces(texts, self._models.queue.most // SHARE):
             found += await self._piece(how, piece)
         job.characters = size
-        content = await self._service.in_thread(job, partial(finished, draft, found))
+        content = await self._models.in_thread(job, partial(finished, draft, found))
         self._store.write(one, "target", content)
 
     def _glossary(self, one: StoredDocument) -> Glossary | None:
@@ -349,12 +347,12 @@ class DocumentDesk:
 
     async def _piece(self, how: Translating, piece: Sequence[tuple[str, Places]]) -> list[Any]:
         """Return the translations of texts as soon as the queue has room for them."""
-        job, queue = how.job, self._service.queue
+        job, queue = how.job, self._models.queue
         job.characters = sum(len(text) for text, _ in piece)
         while True:
             try:
                 queue.guess(job, job.characters)
-                return await self._service.translate_marked(how, piece)
+                return await self._models.translate_marked(how, piece)
             except Refusal as refusal:
                 queue.take(job, 0)  # it stays accepted
                 if refusal.status == 413 and len(piece) > 1:

@@ -1,19 +1,13 @@
-"""Endpoints of the dialects: handlers by method and path, whose requests are counted and logged."""
+"""Dialects, and their endpoints: handlers by method and path."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
-from dragoman.serve.metrics import log
-from dragoman.serve.refusals import Gone, Refusal, ended
-from dragoman.serve.web import Call, EventStream, json_response
-
-if TYPE_CHECKING:
-    from dragoman.serve.service import Service
+from dragoman.serve.refusals import Refusal
+from dragoman.serve.responses import json_response
 
 
 def plain_error(refusal: Refusal) -> Response:
@@ -29,8 +23,8 @@ class Dialect:
     error: Callable[[Refusal], Response] = plain_error
     scheme: str = "Bearer"
     """The scheme before the key in the `authorization` header."""
-    read: Callable[[Call, Any], Awaitable[Any]] = Call.read
-    """Decodes the body of a request as a type."""
+    read: Callable[[Any, Any], Awaitable[Any]] | None = None
+    """Decodes the body of a call as a type; `Call.read` by default."""
     forms: bool = False
     """Whether forms are accepted in addition to JSON."""
     lists: tuple[str, ...] = ()
@@ -58,55 +52,3 @@ class Endpoint:
     """Whether no key is required, or the handler checks it."""
     always: bool = field(default=False, kw_only=True)
     """Whether it also answers while the server shuts down."""
-
-
-@dataclass(frozen=True, slots=True)
-class BoundPath:
-    """An ASGI application for the endpoints of a path in a service, by method."""
-
-    service: "Service"
-    endpoints: dict[str, Endpoint] = field(default_factory=dict)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, count and log a request."""
-        endpoint = self.endpoints["GET" if scope["method"] == "HEAD" else scope["method"]]
-        metrics = self.service.metrics
-        call, started = Call(self.service, endpoint, scope, receive), monotonic()
-        outcome, status = "gone", 0
-        try:
-            response = await self._response(call)
-            status = response.status_code
-            if not isinstance(response, EventStream):
-                call.leave(answered=status < 400)
-            await response(scope, receive, send)
-            status = response.status_code  # of a failed stream, that of the error
-            kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
-            outcome = OUTCOMES.get(status, kind)
-        except Gone:
-            pass
-        finally:
-            call.leave(answered=outcome == "answered")
-            seconds = monotonic() - started
-            metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
-            metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)
-            fields = {"dialect": endpoint.dialect.name, "path": endpoint.path, "outcome": outcome}
-            fields |= {"status": status, "seconds": round(seconds, 4)} | call.notes
-            log("request", fields)
-            if self.service.record_span is not None:
-                self.service.record_span(scope, fields, seconds)
-
-    async def _response(self, call: Call) -> Response:
-        """Return the answer, or the error in the format of the dialect."""
-        try:
-            if self.service.queue.closed and not call.endpoint.always:
-                raise ended()
-            call.begin()
-            endpoint = call.endpoint
-            if endpoint.takes is None:
-                return await endpoint.handler(call)
-            return await endpoint.handler(call, await endpoint.dialect.read(call, endpoint.takes))
-        except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
-            return call.error(error)
-
-
-OUTCOMES = {429: "overloaded", 503: "unavailable", 504: "late", 401: "unauthorized"}

@@ -3,17 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from dragoman.errors import InputError
+from dragoman.serve.job import ServeJob
+from dragoman.serve.models import ServeModels
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.state import GlossaryHead, StateFolder, StoredGlossary
-from dragoman.serve.web import Call
 from dragoman.text.glossary import MOST, Glossary, GlossaryTerm
-
-if TYPE_CHECKING:
-    from dragoman.serve.service import Service
 
 READY = 100_000
 """Maximum terms of the built glossaries in memory, unless the last one alone has more."""
@@ -25,8 +22,8 @@ Key = tuple[str, str, tuple[str, ...]]
 class GlossaryDesk:
     """All glossaries of a server. Used only in the event loop."""
 
-    def __init__(self, service: "Service", store: StateFolder) -> None:
-        self._service, self._store = service, store
+    def __init__(self, models: ServeModels, store: StateFolder) -> None:
+        self._models, self._store = models, store
         self._ready = dict[Key, Glossary]()
         """Built glossaries, the most recently used last."""
         self._changes = 0
@@ -38,7 +35,7 @@ class GlossaryDesk:
 
     def is_full(self, owner: str) -> bool:
         """Whether the limit for all glossaries, or for those of an owner, is reached."""
-        settings, count = self._service.settings, self._store.count
+        settings, count = self._models.settings, self._store.count
         most = settings.limits.glossaries
         own = count(GlossaryHead, owner)
         return count(GlossaryHead) >= most or own >= settings.share(most)
@@ -73,20 +70,20 @@ class GlossaryDesk:
             self._forget(one)
             self._store.remove(one)
 
-    async def ready(self, call: Call, pair: str, names: Sequence[str]) -> Glossary:
+    async def ready(self, job: ServeJob, pair: str, names: Sequence[str]) -> Glossary:
         """Return the terms of glossaries for a language pair; earlier ones take precedence.
 
         Raises Refusal if a glossary does not exist or lacks the pair, and InputError if they have
         more terms together, repeated ones included, than a glossary may have.
         """
         names = [*dict.fromkeys(names)]
-        key = call.owner, pair, tuple(names)
+        key = job.owner, pair, tuple(names)
         if (known := self._ready.pop(key, None)) is not None:
             self._ready[key] = known
             return known
         dictionaries = list[dict[str, str]]()
         for name in names:
-            found = self.find(call.owner, name).dictionaries.get(pair)
+            found = self.find(job.owner, name).dictionaries.get(pair)
             if found is None:
                 what = f"The glossary has no dictionary for {pair.replace(' ', ' to ')}."
                 raise Refusal(400, what, "", where="glossary_id")
@@ -97,8 +94,8 @@ class GlossaryDesk:
                     "name fewer of them"
                 )
         changes = self._changes
-        call.characters += sum(map(len, dictionaries))  # many are merged in a thread
-        made = await self._service.in_thread(call, lambda: united(dictionaries))
+        job.characters += sum(map(len, dictionaries))  # many are merged in a thread
+        made = await self._models.in_thread(job, lambda: united(dictionaries))
         if changes == self._changes:
             self._keep_ready(key, made)
         return made

@@ -16,9 +16,10 @@ from dragoman.languages import name_of, resolve
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import in_html
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
+from dragoman.serve.responses import json_response
 from dragoman.serve.schema import as_list
 from dragoman.serve.shelf import Chosen, Shelf
-from dragoman.serve.web import Call, json_response
+from dragoman.serve.web import Call
 from dragoman.serve.work import Translating
 from dragoman.text.detection import Detected
 

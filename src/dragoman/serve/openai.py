@@ -23,9 +23,10 @@ from dragoman.languages import LangCodes
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.openai_fields import UnusedFields, read
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
+from dragoman.serve.responses import EventStream, json_response
 from dragoman.serve.schema import ModelForm, as_list
 from dragoman.serve.shelf import Chosen, Shelf
-from dragoman.serve.web import Call, EventStream, json_response
+from dragoman.serve.web import Call
 from dragoman.serve.work import BATCH_TOKENS, Translating
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.lines import encode_each
@@ -174,7 +175,7 @@ async def chat(call: Call, form: ChatForm) -> Response:
     if form.stream:
         if form.n is not None and form.n > 1:
             raise Refusal(400, "Only one answer can be streamed.", "Leave out n.", where="n")
-        return await EventStream.begun(call, chunks(answer(call, form, chosen), form, head))
+        return await EventStream.begun(call.error, chunks(answer(call, form, chosen), form, head))
     replies = [each async for each in answer(call, form, chosen) if isinstance(each, Reply)]
     choices = [
         ChatChoice(number, MessageForm("assistant", each.text), each.finish_reason)

@@ -9,8 +9,9 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.serve.endpoints import Endpoint
+from dragoman.serve.responses import JSON
 from dragoman.serve.schema import ErrorAnswer
-from dragoman.serve.web import FORM, JSON, MULTIPART
+from dragoman.serve.web import FORM, MULTIPART
 
 REFERENCE = "#/components/schemas/{name}"
 

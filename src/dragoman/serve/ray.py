@@ -21,7 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dragoman.errors import InputError
 from dragoman.process import prepare_threads
 from dragoman.serve.app import make_app
-from dragoman.serve.service import WAITING, Service
+from dragoman.serve.models import WAITING
+from dragoman.serve.service import Service
 from dragoman.serve.settings import ApiKeys, ServeSettings
 
 QUEUED = 256

@@ -17,6 +17,7 @@ from dragoman.lens.inspecting import inspect_folder
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import in_html, in_xml
 from dragoman.serve.refusals import Refusal
+from dragoman.serve.responses import EventStream, json_response
 from dragoman.serve.schema import (
     ClassifyAnswer,
     DetectAnswer,
@@ -41,7 +42,7 @@ from dragoman.serve.schema import (
     options_of,
 )
 from dragoman.serve.shelf import Served
-from dragoman.serve.web import Call, EventStream, json_response
+from dragoman.serve.web import Call
 from dragoman.serve.work import BATCH_TOKENS, Translating
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.results import Translation
@@ -109,7 +110,7 @@ async def generate(call: Call, form: GenerateForm) -> Response:
     if form.stream:
         if len(texts) != 1:
             raise Refusal(400, "Only one text can be streamed.", "Send one text.", where="text")
-        return await EventStream.begun(call, _events(call, served, texts[0], given))
+        return await EventStream.begun(call.error, _events(call, served, texts[0], given))
     async with service.lease(call, served, len(texts)) as generator:
         options = with_seed(given, generator.options)
         found = await service.ask(

@@ -1,179 +1,51 @@
-"""A request in any dialect: read within limits, watched, and abandoned when it is late."""
+"""A request in any dialect: read within limits, watched, answered, counted and logged."""
 
 import asyncio
-import os
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.datastructures import Headers, QueryParams
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.serve.forms import Upload, read_parts
+from dragoman.serve.endpoints import Endpoint
+from dragoman.serve.forms import read_parts
+from dragoman.serve.job import DEADLINE, ServeJob, late
+from dragoman.serve.metrics import log
 from dragoman.serve.origins import check_page
 from dragoman.serve.refusals import Gone, Refusal, busy, ended
+from dragoman.serve.responses import JSON, EventStream
+from dragoman.serve.service import Service
 from dragoman.text.unreadable import is_library_error
-
-if TYPE_CHECKING:
-    from dragoman.serve.endpoints import Endpoint
-    from dragoman.serve.service import Service
 
 T = TypeVar("T")
 
-DEADLINE = "x-deadline"
-"""The header for the seconds within which a request must be answered."""
 DISCARDED = 8
 """A body up to this many times the limit is read to its end before it is refused."""
-JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 COMPRESSED = {"gzip", "deflate", "br", "zstd"}
 CLOSE = {"connection": "close"}
 FIELDS = 2000
 """Maximum number of form fields."""
-PIECE = 1 << 16
-"""Bytes of a file that are sent at a time."""
-
-
-def json_response(
-    content: object, status: int = 200, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Return a response in JSON, which has no NaN: msgspec writes null."""
-    return Response(msgspec.json.encode(content), status, headers, JSON)
-
-
-class EventStream(StreamingResponse):
-    """A response of server-sent events, sent as they come; an error becomes the last one."""
-
-    media_type = "text/event-stream"
-
-    def __init__(self, call: "Call", first: bytes, others: AsyncGenerator[bytes, None]) -> None:
-        """`first` and `others` are the data of the events."""
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        super().__init__(self._pieces(first), headers=headers)
-        self._call, self._others = call, others
-
-    @classmethod
-    async def begun(cls, call: "Call", events: AsyncGenerator[bytes, None]) -> Self:
-        """Return the response once an event is ready; until then, an error has its own status."""
-        return cls(call, await anext(events), events)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
-        """Send all events; the call itself watches whether its client disconnects."""
-        async with aclosing(self._others):
-            await self.stream_response(send)
-
-    async def _pieces(self, event: bytes | None) -> AsyncGenerator[bytes, None]:
-        while event is not None:
-            yield b"data: " + event + b"\n\n"
-            try:
-                event = await anext(self._others, None)
-            except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
-                answer = self._call.error(error)
-                event, self.status_code = bytes(answer.body), answer.status_code
-
-
-class Download(Response):
-    """A file, read and sent in pieces."""
-
-    media_type = "application/octet-stream"
-
-    def __init__(
-        self, sent: Callable[[], None], file: BinaryIO, headers: Mapping[str, str]
-    ) -> None:
-        """`sent` is called if the client stays connected until the last piece."""
-        length = {"content-length": str(os.fstat(file.fileno()).st_size)}
-        super().__init__(headers={**headers, **length})
-        self._sent, self._file = sent, file
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the file or, for HEAD, only its headers, which does not count as sent.
-
-        Raises Gone if the client disconnects before the last piece; a client that disconnects after
-        it may have read everything. `receive` returns a disconnect at once, and waits if there is
-        none (ASGI, `http.disconnect`).
-        """
-        start = {"status": self.status_code, "headers": self.raw_headers}
-        with self._file:
-            await send({"type": "http.response.start", **start})
-            if scope["method"] == "HEAD":
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-                return
-            last = self._file.read(PIECE)
-            while piece := self._file.read(PIECE):
-                await send({"type": "http.response.body", "body": last, "more_body": True})
-                last = piece
-        await send({"type": "http.response.body", "body": b"", "more_body": True})  # waits for them
-        await asyncio.sleep(0)  # a connection that broke while they were written is told next
-        with suppress(TimeoutError):
-            async with asyncio.timeout(0):
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                raise Gone
-        await send({"type": "http.response.body", "body": last, "more_body": False})
-        self._sent()
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class ServeJob:
-    """The document or request for which texts are computed."""
-
-    notes: dict[str, Any] = field(default_factory=dict)
-    """Fields of its log line, in addition to its outcome."""
-    deadline: float = 0.0
-    """When it is too late for an answer (`monotonic`)."""
-    characters: int = 0
-    """Characters of all its texts."""
-    translated: int = 0
-    """Characters of the texts that are translated."""
-    over: asyncio.Future[Exception] | None = None
-    """Receives the reason why the answer is no longer needed; None until something is awaited."""
-
-    async def unless_gone(self, work: Awaitable[T]) -> T:
-        """Wait for something. Raises the error given to `end`, or Refusal when it is too late.
-
-        In both cases, what is awaited is cancelled.
-        """
-        task = asyncio.ensure_future(work)
-        if self.over is None:
-            self.over = asyncio.get_running_loop().create_future()
-        try:
-            waited: set[asyncio.Future[Any]] = {task, self.over}
-            await asyncio.wait(
-                waited,
-                timeout=max(0.0, self.deadline - monotonic()),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if task.done():
-                return task.result()
-            raise self.over.result() if self.over.done() else late()
-        finally:
-            task.cancel()
-
-    def end(self, error: Exception) -> None:
-        """Make what is awaited fail."""
-        if self.over is not None and not self.over.done():
-            self.over.set_result(error)
+OUTCOMES = {429: "overloaded", 503: "unavailable", 504: "late", 401: "unauthorized"}
+"""Outcomes in logs and metrics by status; others are `answered`, `refused` or `failed`."""
 
 
 @dataclass(slots=True, eq=False)
 class Call(ServeJob):
     """A request that is being answered."""
 
-    service: "Service"
-    endpoint: "Endpoint"
+    service: Service
+    endpoint: Endpoint
     scope: Scope
     receive: Receive
-    file: Upload | None = None
-    """The document in its form."""
-    owner: str = ""
-    """The owner of what it creates, from its key."""
     known: bool = False
     """Whether its key was right before its body was read, or none is needed."""
     watch: asyncio.Task[None] | None = None
@@ -348,11 +220,54 @@ class Call(ServeJob):
         self.end(Gone())
 
 
-def late() -> Refusal:
-    """Return the refusal of a request that is too late."""
-    what = "The request was not answered within its deadline."
-    do = f"Send less at a time, or a greater {DEADLINE}."
-    return Refusal(504, what, do, where=f"header {DEADLINE}")
+@dataclass(frozen=True, slots=True)
+class BoundPath:
+    """An ASGI application for the endpoints of a path in a service, by method."""
+
+    service: Service
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, count and log a request."""
+        endpoint = self.endpoints["GET" if scope["method"] == "HEAD" else scope["method"]]
+        metrics = self.service.metrics
+        call, started = Call(self.service, endpoint, scope, receive), monotonic()
+        outcome, status = "gone", 0
+        try:
+            response = await self._response(call)
+            status = response.status_code
+            if not isinstance(response, EventStream):
+                call.leave(answered=status < 400)
+            await response(scope, receive, send)
+            status = response.status_code  # of a failed stream, that of the error
+            kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
+            outcome = OUTCOMES.get(status, kind)
+        except Gone:
+            pass
+        finally:
+            call.leave(answered=outcome == "answered")
+            seconds = monotonic() - started
+            metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
+            metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)
+            fields = {"dialect": endpoint.dialect.name, "path": endpoint.path, "outcome": outcome}
+            fields |= {"status": status, "seconds": round(seconds, 4)} | call.notes
+            log("request", fields)
+            if self.service.record_span is not None:
+                self.service.record_span(scope, fields, seconds)
+
+    async def _response(self, call: Call) -> Response:
+        """Return the answer, or the error in the format of the dialect."""
+        try:
+            if self.service.queue.closed and not call.endpoint.always:
+                raise ended()
+            call.begin()
+            endpoint = call.endpoint
+            if endpoint.takes is None:
+                return await endpoint.handler(call)
+            read = endpoint.dialect.read or Call.read
+            return await endpoint.handler(call, await read(call, endpoint.takes))
+        except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
+            return call.error(error)
 
 
 def valid(read: Callable[[], T]) -> T:

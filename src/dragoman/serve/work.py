@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 from dragoman.decode import Course, Items, Request, Scheduler, schedule
 from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError
+from dragoman.serve.job import ServeJob
 from dragoman.serve.metrics import log_failure
 from dragoman.serve.refusals import ended
 from dragoman.serve.shelf import Chosen
-from dragoman.serve.web import ServeJob
 from dragoman.text.glossary import Glossary
 from dragoman.text.unreadable import is_library_error
 

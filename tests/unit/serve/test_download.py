@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.serve.refusals import Gone
-from dragoman.serve.web import PIECE, Download
+from dragoman.serve.responses import PIECE, Download
 
 LEAVES = {"type": "http.disconnect"}
 READ = {"type": "http.request", "body": b"", "more_body": False}
