@@ -21,7 +21,8 @@ from dragoman.data.made import EXAMPLE
 from dragoman.lens.choices import Choices
 from dragoman.lens.inspecting import inspect_folder
 from dragoman.lens.pictures import blank, draw_cells, heat_map, label, save
-from dragoman.tasks.folders import load, read_folder
+from dragoman.tasks.folders import read_folder
+from dragoman.tasks.loading import load
 from figures.chinese import chinese, translate
 
 RESULTS = Path(__file__).with_name("heads.json")

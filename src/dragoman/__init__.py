@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dragoman.decoding import Decoding
     from dragoman.tasks.classify.classifier import Classification, Classifier
     from dragoman.tasks.embedder import Embedder, Embedding
-    from dragoman.tasks.folders import load
     from dragoman.tasks.generate.generator import Generator
+    from dragoman.tasks.loading import load
     from dragoman.tasks.recipes import train_model
     from dragoman.tasks.results import Alignment, Generation, Scored, Translation
     from dragoman.tasks.tag.tagger import TaggedSpan, TaggedWord, Tagger, Tagging
@@ -31,7 +31,7 @@ else:
         "tasks.classify.classifier": ("Classification", "Classifier"),
         "tasks.embedder": ("Embedder", "Embedding"),
         "tasks.generate.generator": ("Generator",),
-        "tasks.folders": ("load",),
+        "tasks.loading": ("load",),
         "tasks.recipes": ("train_model",),
         "tasks.results": ("Alignment", "Generation", "Scored", "Translation"),
         "tasks.tag.tagger": ("TaggedSpan", "TaggedWord", "Tagger", "Tagging"),

@@ -65,7 +65,7 @@ def score(
 
 def load_scorer(model: Path, loading: Loading) -> "Scorer":
     """Return the model of a folder. Raises InputError for an encoder."""
-    from dragoman.tasks.folders import load
+    from dragoman.tasks.loading import load
     from dragoman.tasks.results import Scorer
 
     loading.check(model)

@@ -23,9 +23,10 @@ from dragoman.serve.metrics import ServeMetrics, log, log_failure
 from dragoman.serve.refusals import LONGEST_NAME, Refusal, busy, check_script
 from dragoman.serve.settings import ServeSettings
 from dragoman.tasks.answering import Answering
-from dragoman.tasks.folders import arithmetic_of, load
+from dragoman.tasks.folders import arithmetic_of
 from dragoman.tasks.generate.dialogue import converses
 from dragoman.tasks.held import held_bytes
+from dragoman.tasks.loading import load
 from dragoman.tasks.task import TASKS, find_task, task_of
 from dragoman.tasks.translate.languages import listed
 from dragoman.text.unreadable import is_library_error

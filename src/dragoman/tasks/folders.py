@@ -1,7 +1,7 @@
-"""From a model folder to the object of its task: the model on its device, and its tokenizers."""
+"""What every task checks of a model folder: its device, vocabulary and arithmetic."""
 
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 from torch import Tensor
 
@@ -10,7 +10,6 @@ from dragoman.engine import fastest
 from dragoman.errors import InputError, did_you_mean
 from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.nn import Arithmetic
-from dragoman.tasks.task import does, task_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.device import choose_device
 
@@ -62,31 +61,3 @@ def arithmetic_of(precision: str, device: str) -> Arithmetic:
         return fastest(device)
     names: dict[str, Arithmetic] = {"float32": "fp32", "bfloat16": "bf16", "int8": "int8"}
     return names.get(precision) or cast("Arithmetic", precision)
-
-
-def load(
-    path: str | Path | ModelFolder,
-    *,
-    device: str = "auto",
-    precision: Precision = "float32",
-    as_published: bool = False,
-) -> Any:  # noqa: ANN401 -- the folder decides
-    """Read a model folder and return its Translator, Generator, Classifier, Tagger or Embedder.
-
-    The folder decides which, so a type checker cannot know; `Translator.load` and the others return
-    their own type. `device` is "cpu", "cuda" or "auto" (an accelerator if there is one);
-    `precision` is that of the products, "float32", "bfloat16", "int8" or "auto" (the fastest that
-    is safe on this machine). `as_published` makes a translator of Hugging Face return the texts of
-    its class: lines are not split into sentences, and degenerate translations are not searched
-    again. Raises InputError with the reason if there is no such folder or it cannot be used.
-    """
-    arithmetic = arithmetic_of(precision, device)
-    folder = read_folder(path, device=device, as_published=as_published)
-    task = task_of(folder.config)
-    if task is None:  # an encoder without a head
-        from dragoman.tasks.embedder import Embedder
-
-        return Embedder.of(folder, arithmetic)
-    if task.load is None:
-        raise InputError(f"{folder.path} holds a model that {does(folder.config)}.")
-    return task.load(folder, arithmetic)

@@ -22,8 +22,8 @@ from dragoman.folder.rereading import FolderFault
 from dragoman.models import DecoderOnly, EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.nn import Arithmetic
-from dragoman.tasks.folders import load
 from dragoman.tasks.held import Held, held_bytes
+from dragoman.tasks.loading import load
 from dragoman.tasks.options import key_of
 
 
