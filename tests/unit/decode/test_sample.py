@@ -76,13 +76,6 @@ def test_what_may_be_drawn_is_on_the_device_of_the_model(options: Sample) -> Non
         assert kept_Nk.device.type == "meta"
 
 
-def test_what_is_impossible_is_never_drawn() -> None:
-    """A forbidden token has no weight, first or last in the row."""
-    row = [0.0, 0.5, 0.5, 0.0]
-    for options in (Sample(), Sample(top_k=4), Sample(top_p=0.99), Sample(temperature=9.0)):
-        assert set(draw(options, row, 500)) == {1, 2}
-
-
 @pytest.mark.parametrize(("number", "token"), [(0.0, 1), (math.nextafter(1.0, 0.0), 3)])
 def test_the_ends_of_the_random_numbers_have_tokens(number: float, token: int) -> None:
     """The least and the greatest number select tokens with a weight, whatever the weights' sum."""
