@@ -1,6 +1,5 @@
 """Weights in 8 bits: what is rounded, how far, and that int8 decoding gives the same numbers."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,12 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from tests.unit.models.family import DECODERS, ENCODERS
 from tests.unit.models.saved import JOINT, TINY
-from tests.unit.models.small import VARIANTS, make_model, random_ids, random_sentences, stir
+from tests.unit.models.small import VARIANTS, stir
 
-from dragoman.engine import FrozenEncoderDecoder, freeze
-from dragoman.engine.products import can_pack
 from dragoman.engine.quantized import QuantizedLinear
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import open_folder
-from dragoman.models import EncoderDecoder, Model, ModelConfig, build
+from dragoman.models import ModelConfig, build
 from dragoman.models.eight_bits import rounded
 from dragoman.nn import Linear
 from dragoman.nn.embedding import TokenEmbedding
@@ -124,30 +121,6 @@ def test_a_product_has_the_integers_of_the_original(seed: int, scale: float) -> 
     expected_O = once[f"{SOURCE}.scale"].clone()
     expected_O[:12] *= scale
     assert torch.equal(found[1][2][:17], expected_O)
-
-
-@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
-@pytest.mark.parametrize("name", ["head-dim", "gqa", "swiglu"])
-@torch.inference_mode()
-def test_int8_decoding_differs_by_the_embeddings_alone(name: str, tmp_path: Path) -> None:
-    """With the original's embeddings, a rounded model gives the same logits bit for bit."""
-    config = replace(VARIANTS[name], tie_embeddings="none")
-    model = make_model(config, torch.float32)
-    loaded = open_folder(save_in_eight_bits(tmp_path / "m", model, config)).model
-    src_BS, tgt_N = random_sentences(1, [5, 3]), random_ids(2, 2)
-    wanted = step(model, src_BS, tgt_N)
-    assert not torch.equal(step(loaded, src_BS, tgt_N), wanted)
-    for side in ("src_embedding", "tgt_embedding"):
-        loaded.get_submodule(side).load_state_dict(model.get_submodule(side).state_dict())
-    assert torch.equal(step(loaded, src_BS, tgt_N), wanted)
-
-
-def step(model: Model, src_BS: torch.Tensor, tgt_N: torch.Tensor) -> torch.Tensor:
-    """Return the logits of a first token, in int8."""
-    assert isinstance(model, EncoderDecoder)
-    frozen = freeze(model, "int8")
-    assert isinstance(frozen, FrozenEncoderDecoder)
-    return frozen.step(tgt_N, frozen.start(src_BS, 1))
 
 
 # ---------------------------------------------------------------- the folder

@@ -4,12 +4,7 @@ import pytest
 import torch
 from tests.unit.models.small import distance
 
-from dragoman.nn import (
-    MultiHeadAttention,
-    length_mask,
-    padding_mask,
-    soft_cap,
-)
+from dragoman.nn import MultiHeadAttention, length_mask, padding_mask, soft_cap
 from dragoman.nn.dot_product import additive
 
 

@@ -3,17 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-import torch
 
 from dragoman.errors import InputError
-from dragoman.nn import (
-    DynamicScaling,
-    LayerConfig,
-    Llama3Scaling,
-    RelativeBias,
-    Rotary,
-    YaRN,
-)
+from dragoman.nn import DynamicScaling, LayerConfig, Llama3Scaling, RelativeBias, Rotary, YaRN
 
 REJECTED: dict[str, Callable[[], object]] = {
     "num_buckets is 3": lambda: RelativeBias(num_buckets=3),
@@ -32,12 +24,3 @@ def test_what_cannot_be_computed_is_refused(named: str) -> None:
     with pytest.raises(InputError) as caught:
         REJECTED[named]()
     assert named in str(caught.value)
-
-
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_the_smallest_table_has_a_bias_for_every_distance(*, bidirectional: bool) -> None:
-    """The smallest accepted table has a finite bias for every distance, near and far."""
-    table = RelativeBias(num_buckets=4, max_distance=3).make_bias(2, bidirectional=bidirectional)
-    buckets = table.buckets(torch.arange(-300, 301)[None])
-    assert int(buckets.min()) >= 0
-    assert int(buckets.max()) < 4
