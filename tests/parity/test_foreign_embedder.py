@@ -16,12 +16,10 @@ from tests.processors import ROUNDING, needs_independent_rows
 from tests.system.cli.command import Run
 
 import dragoman
-from dragoman.cli.output import to_json
 from dragoman.convert.published import take_over
 from dragoman.convert.targets import convert
 from dragoman.errors import InputError
 from dragoman.folder.opening import open_folder
-from dragoman.tasks.embedder import Embedding
 
 TEXTS = ["", *LINES, *HARD, " ".join(SENTENCES)]
 MODES = {
@@ -315,9 +313,3 @@ def test_an_encoder_reads_up_to_its_last_position(tmp_path: Path) -> None:
     assert embedder.max_tokens == 30
     with pytest.warns(UserWarning, match="longer than 30 tokens"):
         assert np.isfinite(embedder.embed(" ".join(SENTENCES))).all()
-
-
-def test_json_has_no_nan() -> None:
-    """Numbers that JSON lacks are null, as in all other results."""
-    vector = np.array([1.0, float("nan"), float("inf")], np.float32)
-    assert json.loads(to_json(Embedding(vector=vector)))["vector"] == [1.0, None, None]

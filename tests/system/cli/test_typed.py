@@ -70,9 +70,7 @@ def shown_on(terminal: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("translate",), ("generate", "--json", "--seed", "1")],
-    ids=" ".join,
+    "arguments", [("translate",), ("generate", "--json", "--seed", "1")], ids=" ".join
 )
 def test_each_line_is_answered(
     dragoman: CommandLine, models: dict[str, Path], arguments: tuple[str, ...]

@@ -1,6 +1,5 @@
 """What each verb that takes a model prints, and where."""
 
-import gzip
 import json
 import subprocess
 import sys
@@ -99,28 +98,6 @@ def test_nothing_in_is_nothing_out(run: Run, model: Path, tmp_path: Path) -> Non
     assert (done.code, done.out) == (0, "")
 
 
-def test_compressed_lines_are_read_as_they_are(run: Run, model: Path, tmp_path: Path) -> None:
-    """And --output takes the lines instead of standard output."""
-    plain = run("translate", model, write(tmp_path / "in", LINES))
-    (tmp_path / "in.gz").write_bytes(gzip.compress((tmp_path / "in").read_bytes()))
-    packed = run("translate", model, tmp_path / "in.gz", "--output", tmp_path / "out")
-    assert (packed.code, packed.out) == (0, "")
-    assert (tmp_path / "out").read_text(encoding="utf-8") == plain.out
-
-
-def test_options_reach_the_search(run: Run, model: Path, tmp_path: Path) -> None:
-    """Also those of one line at a time, which change no text."""
-    file = write(tmp_path / "in", LINES)
-    translator = dragoman.load(model, device="cpu")
-    given = {"beam_size": 2, "length_penalty": 0.0, "no_repeat_ngrams": 1, "min_length": 6}
-    options = replace(translator.options, **given)
-    expected = [translation.text for translation in translator.translate(LINES, options=options)]
-    words = [w for name, v in given.items() for w in (f"--{name.replace('_', '-')}", str(v))]
-    for budget in ("1", "10000"):
-        assert run("translate", model, file, *words, "--max-batch-tokens", budget).lines == expected
-    assert expected != [translation.text for translation in translator.translate(LINES)]
-
-
 def test_translations_can_be_sampled(run: Run, model: Path, tmp_path: Path) -> None:
     """The seed decides them, also when only the end is still to do; what conflicts is refused."""
     file, out = write(tmp_path / "in", LINES), tmp_path / "out"
@@ -150,14 +127,6 @@ def test_candidates_can_differ_and_be_chosen_by_risk(run: Run, model: Path, tmp_
             (one.text, len(one.alternatives)) for one in expected
         ]
     assert_refused(run(*call, "--mbr", "4", "--beam-size", "2"), "mbr is 4 with beam_size 2")
-
-
-def test_models_decode_together(run: Run, model: Path, tmp_path: Path) -> None:
-    """A model beside itself says the same; what is no model is refused."""
-    file = write(tmp_path / "in", LINES[:4])
-    alone = run("translate", model, file)
-    assert run("translate", model, file, "--ensemble", model, "--ensemble", model).out == alone.out
-    assert run("translate", model, file, "--ensemble", tmp_path / "none").code == 2
 
 
 def test_terms_are_those_of_a_glossary(run: Run, model: Path) -> None:
