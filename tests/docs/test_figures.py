@@ -36,10 +36,7 @@ from figures.layers import cache_growth, layer_sizes, stored_bytes
 from figures.positions import row_distances
 from figures.scaling import report
 
-SLOW = {
-    *("norm-placement.png", "reach.png", "schedules.png"),
-    "softmax-saturation.png",
-}
+SLOW = {*("norm-placement.png", "reach.png", "schedules.png"), "softmax-saturation.png"}
 
 
 @pytest.mark.parametrize(

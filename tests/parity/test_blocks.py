@@ -10,13 +10,7 @@ import torch
 from tests.unit.models.small import stir
 from torch import nn
 
-from dragoman.nn import (
-    FeedForward,
-    LayerNorm,
-    MultiHeadAttention,
-    RMSNorm,
-    TokenEmbedding,
-)
+from dragoman.nn import FeedForward, LayerNorm, MultiHeadAttention, RMSNorm, TokenEmbedding
 from dragoman.nn.feedforward import ACTIVATIONS, Activation
 from dragoman.nn.norm import make_norm
 

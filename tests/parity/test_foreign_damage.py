@@ -111,10 +111,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "left over": (lambda f: weights(f, extra=torch.zeros(1)), "the weights hold extra"),
 }  # fmt: skip
 SHARDED: dict[str, tuple[Callable[[Path, list[Path]], object], str]] = {
-    "missing": (
-        lambda _, shards: shards[1].unlink(),
-        r"1 of \d files is missing: .*00002",
-    ),
+    "missing": (lambda _, shards: shards[1].unlink(), r"1 of \d files is missing: .*00002"),
     "swapped": (lambda _, shards: shutil.copy(shards[0], shards[1]), "another file does too"),
     "emptied": (
         lambda _, shards: save_file({}, shards[0]),

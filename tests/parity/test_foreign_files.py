@@ -298,10 +298,7 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         {"num_hidden_layers": 2, "layer_types": ["full_attention"]},
     ],
     "qwen3": [{"sliding_window": None, "layer_types": ["sliding_attention"]}],
-    "xlm-roberta": [
-        {"pad_token_id": 0},
-        {"architectures": ["XLMRobertaForQuestionAnswering"]},
-    ],
+    "xlm-roberta": [{"pad_token_id": 0}, {"architectures": ["XLMRobertaForQuestionAnswering"]}],
     "xlm-roberta-xl": [{"model_type": "xlm-roberta-xl"}],
     "camembert": [{"hidden_act": "relu", "architectures": ["CamembertForMaskedLM"]}],
 }

@@ -10,13 +10,7 @@ from typing import Any
 import pytest
 import torch
 from tests.parity.test_foreign_answers import SIZES, make
-from tests.parity.test_foreign_texts import (
-    LINES,
-    SMALL,
-    make_folder,
-    read_tokenizer,
-    their_texts,
-)
+from tests.parity.test_foreign_texts import LINES, SMALL, make_folder, read_tokenizer, their_texts
 
 import dragoman
 from dragoman.cli.app import make_app

@@ -8,11 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import (
-    needs_compiler,
-    needs_independent_rows,
-    needs_independent_translations,
-)
+from tests.processors import needs_compiler, needs_independent_rows, needs_independent_translations
 from tests.unit.models.family import DECODERS, NORM_LAST, TWO_BASES, make_decoder
 from tests.unit.models.small import (
     BOS,

@@ -203,11 +203,7 @@ def test_a_language_without_its_script_is_refused(scripts: Live) -> None:
 def test_lists_show_both(scripts: Live) -> None:
     """Both scripts are listed, and detection distinguishes them."""
     libre = {one["code"]: one["name"] for one in scripts.get("/languages").json}
-    assert libre == {
-        "en": "English",
-        "sr-Cyrl": "Serbian (Cyrillic)",
-        "sr-Latn": "Serbian (Latin)",
-    }
+    assert libre == {"en": "English", "sr-Cyrl": "Serbian (Cyrillic)", "sr-Latn": "Serbian (Latin)"}
     for kind in "source", "target":
         listed = [one["language"] for one in scripts.get(f"/v2/languages?type={kind}").json]
         assert listed[-2:] == ["SR-CYRL", "SR-LATN"]
