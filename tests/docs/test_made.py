@@ -54,9 +54,6 @@ def test_a_list_of_verbs_has_the_first_sentence() -> None:
     )
 
 
-# ---------------------------------------------------------------- what commands print
-
-
 SHOWN = [
     (page, found) for page in PAGES for found in PRINTED.finditer(page.read_text(encoding="utf-8"))
 ]
@@ -82,9 +79,6 @@ def test_a_command_that_fails_is_named() -> None:
     """With what it said."""
     with pytest.raises(Wrong, match=r"dragoman costs ends with 2: .*costs"):
         printed("costs")
-
-
-# ---------------------------------------------------------------- slides
 
 
 LANGUAGES = pytest.mark.parametrize("language", ["en", "zh"])

@@ -96,8 +96,6 @@ def test_an_output_of_its_own_is_taken_whatever_t5_says_of_ties(
     assert all(torch.equal(back[name], tensor) for name, tensor in stored.items())
 
 
-# ---------------------------------------------------------------- Marian's own files
-
 OPTIONS: dict[str, Any] = {
     "type": "transformer",
     "transformer-ffn-activation": "swish",

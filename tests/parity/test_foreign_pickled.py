@@ -85,9 +85,6 @@ def test_a_folder_of_2020_is_verified_converted_and_given_back(tmp_path: Path) -
     assert not [*again.glob("*.bin")]
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 class Runs:
     """Runs code when it is unpickled."""
 

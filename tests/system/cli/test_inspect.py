@@ -234,9 +234,6 @@ def save_encoder(folder: Path, config: EncoderOnlyConfig, tokenizer: Tokenizer) 
     return folder
 
 
-# ---------------------------------------------------------------- what is printed and written
-
-
 def test_the_terminal_shows_the_alignment(run: Run, model: Path) -> None:
     """Text to text, a row for each token, the heads, the beam; the same through a pipe."""
     done = run("inspect", model, TEXT)
@@ -293,9 +290,6 @@ def test_chosen_heads_are_shown_wherever_heads_are(run: Run, tmp_path: Path) -> 
     assert [line.split()[:2] for line in listed[:2]] == [["1.0", "decoder"], ["1.3", "decoder"]]
     assert '"heads":[0,3]' in html.read_text(encoding="utf-8")
     assert png.read_bytes().startswith(b"\x89PNG")
-
-
-# ---------------------------------------------------------------- what is wrong
 
 
 def test_texts_that_cannot_be_looked_at_are_told(run: Run, model: Path, tmp_path: Path) -> None:

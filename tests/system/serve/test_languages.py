@@ -162,9 +162,6 @@ def test_a_quotation_that_no_model_reads_stays_among_texts(several: Live) -> Non
     assert (polish["detected_source_language"], polish["text"]) == ("PL", POLISH)
 
 
-# ---------------------------------------------------------------- a language in two scripts
-
-
 @pytest.fixture(scope="module")
 def scripts(scripts_folder: Path) -> Iterator[Live]:
     """A server with one model that writes both."""

@@ -111,9 +111,6 @@ def test_figures_of_batches(live: Live) -> None:
     assert live.counted("process_resident_memory_bytes") > 0
 
 
-# ---------------------------------------------------------------- models
-
-
 def states(live: Live) -> dict[str, str]:
     """Return the state of each model."""
     return {one["id"]: one["state"] for one in live.get("/v1/models").json["data"]}

@@ -1,16 +1,24 @@
-"""Sampling on tables of probabilities: what may be drawn, how often, and from which numbers."""
+"""Strategies on tables of probabilities: limits, what may be drawn, how often, and from what."""
 
 import math
+import tracemalloc
 from collections import Counter
 
 import pytest
 import torch
-from tests.unit.decode.test_strategies import EOS, table
+from torch import Tensor
 
-from dragoman.decode import Sample
+from dragoman.decode import Beam, Greedy, Sample, Strategy
 from dragoman.decode.sample import keep_best
+from dragoman.errors import InputError
 
+EOS = 2
 ROW = [0.05, 0.4, 0.1, 0.25, 0.2]
+
+
+def table(*rows: list[float]) -> Tensor:
+    """Return log-probabilities of these probabilities."""
+    return torch.tensor(rows).log()
 
 
 def draw(options: Sample, row: list[float], count: int) -> Counter[int]:
@@ -106,3 +114,31 @@ def test_numbers_belong_to_the_sequences() -> None:
     """Each sequence needs one number."""
     with pytest.raises(ValueError, match="2 numbers for 3 sequences"):
         Sample(numbers=(0, 1)).begin(torch.tensor([9, 9, 9]), EOS)
+
+
+def test_the_bound_is_that_of_the_sentences_own_limit() -> None:
+    """With alpha 1 the same prefix can still win within 9 tokens, but not within 2."""
+    frontier = Beam(beam_size=2, length_penalty=1.0).begin(torch.tensor([9, 2]), EOS)
+    row = [0.1, 0.3, 0.5, 0.1]
+    advance = frontier.advance(table(row, row, row, row))
+    assert advance.open_N.tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(beam_size=2), Sample()], ids=str)
+def test_a_limit_takes_no_memory(strategy: Strategy) -> None:
+    """Nothing is allocated for lengths that no text reaches."""
+    tracemalloc.start()
+    try:
+        frontier = strategy.begin(torch.tensor([10**7]), EOS)
+        advance = frontier.advance(table(*[[0.1, 0.1, 0.8]] * strategy.beam_size))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+    assert math.isfinite(advance.scores_N[0].item())
+
+
+def test_a_beam_gives_no_more_than_it_holds() -> None:
+    """The error is for the user and names the option."""
+    with pytest.raises(InputError, match="n_best"):
+        Beam(beam_size=2, n_best=3)

@@ -41,9 +41,6 @@ def test_batches_are_full_within_the_budget(lengths: list[int], budget: int) -> 
         assert (len(batch) + 1) * max(1, lengths[batch[0]]) > budget
 
 
-# ------------------------------------------------------------ requests
-
-
 Sources = list[list[int]]
 Search = Course[list[int], list[Hypothesis], list[Hypothesis]]
 

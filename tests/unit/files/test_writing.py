@@ -269,9 +269,6 @@ def test_standard_output_goes_on_where_it_stands(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "one two three"
 
 
-# ---------------------------------------------------------------- synced and renamed
-
-
 def test_a_file_is_synced_before_it_is_renamed_and_its_folder_afterwards(
     tmp_path: Path, disk: Disk
 ) -> None:

@@ -122,9 +122,6 @@ def test_the_same_figure_has_the_same_bytes(tmp_path: Path) -> None:
     assert b"Software" not in first.read_bytes()
 
 
-# ---------------------------------------------------------------- every head
-
-
 @pytest.mark.parametrize("name", ["translation", "chosen", "filling"])
 def test_every_head_has_its_place_and_its_word(name: str) -> None:
     """One large grid with the tokens, then each layer and head with its number and its kind."""

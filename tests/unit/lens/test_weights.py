@@ -115,9 +115,6 @@ def test_each_head_has_its_own() -> None:
     assert kinds == [["diagonal", "previous-token"], ["previous-token", "previous-token"]]
 
 
-# ---------------------------------------------------------------- attribution
-
-
 def random_attention(seed: int, layers: int, size: int) -> Tensor:
     """Rows that sum to one."""
     generator = torch.Generator().manual_seed(seed)

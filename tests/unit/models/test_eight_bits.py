@@ -101,9 +101,6 @@ def test_rows_of_any_size(seed: int) -> None:
     assert all(torch.equal(twice[name], once[name]) for name in once)
 
 
-# ---------------------------------------------------------------- int8 decoding
-
-
 @given(SEEDS, st.floats(0.01, 3.0))
 @settings(max_examples=60, deadline=None)
 @torch.inference_mode()
@@ -121,9 +118,6 @@ def test_a_product_has_the_integers_of_the_original(seed: int, scale: float) -> 
     expected_O = once[f"{SOURCE}.scale"].clone()
     expected_O[:12] *= scale
     assert torch.equal(found[1][2][:17], expected_O)
-
-
-# ---------------------------------------------------------------- the folder
 
 
 def test_saving_goes_between_the_formats(tmp_path: Path) -> None:

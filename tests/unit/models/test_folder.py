@@ -120,9 +120,6 @@ def test_a_folder_keeps_what_else_it_holds(tmp_path: Path) -> None:
     assert not (tmp_path / ".saving").exists()
 
 
-# ---------------------------------------------------------------- failed saves
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no resource limits")
 def test_a_disk_that_fills_while_the_weights_are_written(tmp_path: Path) -> None:
     """The older model stays, or no folder if there was none; one sentence reports it."""

@@ -1,13 +1,30 @@
-"""Multi-head attention apart from its formula."""
+"""Multi-head attention apart from its formula: masks, sizes, caches and settings of positions."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from tests.calls import OperatorCalls
 from tests.unit.nn.test_pattern_weights import PATTERNS
 
 from dragoman.errors import InputError
-from dragoman.nn import LayerConfig, LinearAttention, MultiHeadAttention, Pattern
+from dragoman.nn import (
+    Cache,
+    DynamicScaling,
+    GrowingStorage,
+    KeyValue,
+    LayerConfig,
+    LinearAttention,
+    Llama3Scaling,
+    MultiHeadAttention,
+    Pattern,
+    RelativeBias,
+    RollingStorage,
+    Rotary,
+    SlidingWindow,
+    YaRN,
+)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=repr)
@@ -60,3 +77,55 @@ def test_keys_and_values_are_projected_first() -> None:
     for attend in (attn, attn.weights):
         with pytest.raises(TypeError, match=r"kv is a Tensor; .* attn\.project_kv\(x\)"):
             attend(x_BTD, x_BTD)  # type: ignore[arg-type]
+
+
+def test_selecting_in_an_empty_cache_is_nothing() -> None:
+    """A search may select rows before the first token."""
+    cache = Cache([GrowingStorage()])
+    cache.select(torch.tensor([1, 0]))
+    assert cache.length == 0
+
+
+def test_a_window_keeps_what_can_be_seen() -> None:
+    """A causal window keeps only the last keys; otherwise any later query may ask for a key."""
+    x_BKLd = torch.zeros(1, 1, 5, 2)
+    for causal, kept in ((True, 3), (False, 6)):
+        storage = SlidingWindow(size=3, causal=causal).make_storage()
+        storage.extend(KeyValue(x_BKLd, x_BKLd))
+        seen = storage.extend(KeyValue(x_BKLd[:, :, :1], x_BKLd[:, :, :1]))
+        assert seen.k_BKSd.shape[2] == kept
+
+
+def test_one_question_is_asked_however_many_layers_there_are() -> None:
+    """Moving rows are found once, for all layers and for keys and values."""
+    cache = Cache([GrowingStorage(), RollingStorage(4), GrowingStorage()])
+    new = KeyValue(*torch.randn(2, 3, 1, 5, 2))
+    for layer in range(3):
+        cache.extend(layer, new)
+    with OperatorCalls() as calls:
+        cache.select(torch.tensor([0, 2, 2]))
+    questions = (torch.ops.aten.nonzero.default, torch.ops.aten.item.default)  # a GPU is waited for
+    assert sum(call.function in questions for call in calls.seen) == 1
+    none = KeyValue(new.k_BKSd[:, :, :0], new.v_BKSd[:, :, :0])
+    moved = cache.extend(0, none)
+    assert torch.equal(moved.k_BKSd, new.k_BKSd[[0, 2, 2]])
+    assert torch.equal(moved.v_BKSd, new.v_BKSd[[0, 2, 2]])
+
+
+REJECTED: dict[str, Callable[[], object]] = {
+    "num_buckets is 3": lambda: RelativeBias(num_buckets=3),
+    "max_distance = 16": lambda: RelativeBias(num_buckets=32, max_distance=16),
+    "beta_fast = 1.0": lambda: YaRN(factor=2.0, trained_length=8, beta_fast=1.0, beta_slow=1.0),
+    "high_freq_factor = 1.0": lambda: Llama3Scaling(low_freq_factor=1.0, high_freq_factor=1.0),
+    "head_dim = 2": lambda: LayerConfig(
+        head_dim=2, positions=Rotary(scaling=DynamicScaling(factor=2.0, trained_length=8))
+    ),
+}
+
+
+@pytest.mark.parametrize("named", REJECTED)
+def test_what_cannot_be_computed_is_refused(named: str) -> None:
+    """The error names the setting and its value, before anything is divided by it."""
+    with pytest.raises(InputError) as caught:
+        REJECTED[named]()
+    assert named in str(caught.value)
