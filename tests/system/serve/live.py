@@ -133,6 +133,11 @@ class Live:
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
 
+def rest_of(raw: socket.socket) -> bytes:
+    """Read until the server closes the connection."""
+    return b"".join(iter(partial(raw.recv, 4096), b""))
+
+
 def form(
     fields: dict[str, str], content: bytes | None = None, name: str = "a.txt"
 ) -> tuple[bytes, dict[str, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from tests.system.serve.live import Live, form, serving, taken, until
+from tests.system.serve.live import Live, form, rest_of, serving, taken, until
 from tests.system.serve.test_documents import PAIR, sent
 
 from dragoman import serve
@@ -128,9 +128,7 @@ def test_what_is_no_proper_request_is_refused(live: Live, sent: bytes) -> None:
     """The connection is closed after a 4xx status."""
     with live.raw() as raw:
         raw.sendall(sent)
-        found = b""
-        while piece := raw.recv(4096):
-            found += piece
+        found = rest_of(raw)
     assert found.startswith(b"HTTP/1.1 4")
 
 
@@ -151,9 +149,7 @@ def test_other_proper_requests_are_answered(live: Live) -> None:
         raw.sendall(head + b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n")
         for piece in (b'{"text"', b': "the cat"}', b""):
             raw.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
-        found = b""
-        while piece := raw.recv(4096):
-            found += piece
+        found = rest_of(raw)
     assert found.startswith(b"HTTP/1.1 200")
 
 
@@ -178,9 +174,7 @@ def test_no_request_hides_in_a_body_that_offers_another_protocol(live: Live) -> 
         raw.sendall(b"%d\r\n\r\n" % len(body))
         assert raw.recv(4096).startswith(b"HTTP/1.1 404")
         raw.sendall(body + b"GET /health/live HTTP/1.0\r\nhost: localhost\r\n\r\n")
-        found = b""
-        while piece := raw.recv(4096):
-            found += piece
+        found = rest_of(raw)
     assert found.count(b"HTTP/1.1 ") == 1
 
 
@@ -217,9 +211,7 @@ def test_an_offer_behind_another_request_hides_none(live: Live) -> None:
         sleep(0.05)
         with suppress(ConnectionError):
             raw.sendall(HIDDEN)
-        found = b""
-        while piece := raw.recv(4096):
-            found += piece
+        found = rest_of(raw)
     assert found.count(b"HTTP/1.1 ") == 2
 
 
@@ -228,7 +220,7 @@ def test_a_connection_has_only_so_many_open_requests(live: Live) -> None:
     before = live.log.getvalue().count('"refused"')
     with live.raw() as raw:
         raw.sendall(HIDDEN * 1000)
-        found = b"".join(iter(partial(raw.recv, 4096), b""))
+        found = rest_of(raw)
     assert found.count(b"HTTP/1.1 200") == PIPELINED
     assert live.log.getvalue().count('"refused"') == before + 1
 
@@ -244,9 +236,7 @@ def test_a_body_behind_divided_headers_is_unchanged(live: Live, cut: int) -> Non
         raw.sendall(request[:divided])
         sleep(0.05)
         raw.sendall(request[divided:])
-        found = b""
-        while piece := raw.recv(4096):
-            found += piece
+        found = rest_of(raw)
     assert found.count(b"HTTP/1.1 ") == 1
 
 

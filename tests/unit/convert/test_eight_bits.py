@@ -112,27 +112,20 @@ def test_two_tokenizers_and_a_task_of_ones_own_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sentences", "references", "message"),
+    ("kind", "sentences", "references", "message"),
     [
-        (["", "  "], ["a", "b"], "the probe has no sentence; give a file"),
-        (["a cat", ""], ["a"], "the probe has 2 lines and the references have 1 line; give one"),
-        (["a cat"], [], "the probe has 1 line and the references have 0 lines; give one"),
+        ("translator", ["", "  "], ["a", "b"], "the probe has no sentence; give a file"),
+        ("translator", ["a cat", ""], ["a"], "has 2 lines and the references have 1 line; give"),
+        ("translator", ["a cat"], [], "the probe has 1 line and the references have 0 lines; give"),
+        ("generator", ["a cat"], None, "model holds a model of the kind .*, which "),
+        ("masked", ["a cat"], None, "model holds a model of the kind .*, which "),
     ],
 )
 def test_a_probe_must_fit(
-    tmp_path: Path, sentences: list[str], references: list[str] | None, message: str
+    tmp_path: Path, kind: str, sentences: list[str], references: list[str] | None, message: str
 ) -> None:
-    """Nothing is written otherwise."""
-    model = save_translator(tmp_path / "model")
+    """It is for what translates; the sentence says what the model does instead."""
+    model = SAVE[kind](tmp_path / "model")
     with pytest.raises(InputError, match=message):
         quantize(model, tmp_path / "out", sentences, references)
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-@pytest.mark.parametrize("kind", ["generator", "masked"])
-def test_a_probe_is_for_what_translates(tmp_path: Path, kind: str) -> None:
-    """The sentence says what the model does instead."""
-    model = SAVE[kind](tmp_path / "model")
-    with pytest.raises(InputError, match=r"model holds a model of the kind .*, which "):
-        quantize(model, tmp_path / "out", ["a cat"])
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

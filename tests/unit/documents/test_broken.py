@@ -75,16 +75,8 @@ def test_undeclared_windows_1252(source: str, name: str) -> None:
     ("text", "encoding"),
     [
         ("我喜欢喝绿茶。", "gb18030"),
-        ("茶", "gb18030"),
-        ("我喜歡喝綠茶。", "big5"),
-        ("お茶を飲む。", "shift_jis"),
         ("차를 마신다.", "euc-kr"),
-        ("Maja mać čita, tři psy spí.", "cp1250"),
         ("Я люблю чай.", "cp1251"),
-        ("Μου αρέσει το τσάι.", "cp1253"),
-        ("Άνοιξε την πόρτα, παρακαλώ.", "iso-8859-7"),
-        ("איפה התחנה המרכזית?", "cp1255"),
-        ("ผมชอบดื่มชา", "cp874"),
     ],
 )
 def test_another_encoding_is_refused(text: str, encoding: str, source: str) -> None:

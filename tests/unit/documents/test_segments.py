@@ -73,13 +73,6 @@ def test_a_unit_that_is_translated_in_part_gets_the_rest(
     assert all(why.endswith(told) for why in left)
 
 
-def test_a_segment_that_its_target_lacks_is_told() -> None:
-    """There is no place to write it."""
-    text = cut_unit("<target><mrk mtype='seg' mid='0'>Eins.</mrk></target>")
-    made, _, report = translated(text, "a.xlf")
-    assert (made, report.left) == (text, (f"{IN_PART}: unit u",))
-
-
 MESSAGE = (
     "{{n, plural, =1 {{{}}} other {{<x id='START_LINK'/>{}<x id='CLOSE_LINK'/> {} <x id='I'/>}} }}"
 )
@@ -138,6 +131,7 @@ def test_segments_that_cannot_be_told_apart_are_one_text(
 SAID = "><source>a b</source><seg-defs><seg id='1' {}/></seg-defs>"
 EMPTY = "><source>a b</source><target/>"
 PARTS = "<mrk mtype='seg' mid='1'>B</mrk>", "<mrk mtype='seg' mid='2'/>"
+TWO = f"{PARTS[0]} <mrk mtype='seg' mid='2'>C</mrk>"  # its target has no place for the second
 CONFIRMED = "units that are confirmed without a translation"
 MESSAGES = [
     "{n, plural, other {a\ufdd0 <x/>}}",
@@ -160,6 +154,7 @@ MESSAGES = [
         (" mq:locked='locked'><source>a b</source>", LOCKED),
         (" translate='no'><source>1</source>", ""),
         ("><source>b</source><target>{} {}</target>".format(*PARTS), IN_PART),
+        (f"><source>x</source><seg-source>{TWO}</seg-source><target>{PARTS[0]}</target>", IN_PART),
     ],
 )
 def test_a_unit_that_stays_is_told(unit: str, told: str) -> None:

@@ -105,6 +105,10 @@ def test_a_file_in_another_encoding_is_refused(content: bytes, line: int) -> Non
         ("나는 인공지능을 공부한다.", "euc-kr"),
         ("Я изучаю искусственный интеллект.", "koi8-r"),
         ("Я изучаю искусственный интеллект.", "cp1251"),
+        ("Μου αρέσει το τσάι.", "cp1253"),
+        ("Άνοιξε την πόρτα, παρακαλώ.", "iso-8859-7"),
+        ("איפה התחנה המרכזית?", "cp1255"),
+        ("ผมชอบดื่มชา", "cp874"),
     ],
 )
 def test_each_encoding_that_fits_is_offered_with_what_it_reads(
