@@ -42,6 +42,19 @@ def pickle_alone(folder: Path) -> None:
     (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
 
 
+def only(*names: str) -> Change:
+    """Return a function that leaves nothing but these files, which may be new."""
+
+    def change(folder: Path) -> None:
+        for path in folder.iterdir():
+            path.unlink()
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(b"{}")
+
+    return change
+
+
 def fairseq(folder: Path) -> None:
     """Leave only a file named like a pickle that contains its config."""
     (folder / "config.json").unlink()
@@ -63,6 +76,17 @@ def lie(**entries: dict[str, object]) -> Change:
 
 REFUSED: dict[str, tuple[Change, str]] = {
     "no weights": (lambda f: (f / WEIGHTS).unlink(), r"model\.safetensors is missing; download"),
+    "no files": (only(), "is not a model folder: it has no config.json"),
+    "gguf": (only("m.Q4_K.gguf"), r"m\.Q4_K\.gguf is a file of llama\.cpp .* 16 or 32 bits"),
+    "gguf too": (only("m.gguf", "config.json"), r"m\.gguf is a file of llama\.cpp"),
+    "onnx": (only("encoder.onnx"), r"encoder\.onnx is a graph for onnxruntime"),
+    "ctranslate2": (only("model.bin", "config.json"), r"model\.bin is for CTranslate2"),
+    "cache": (only("snapshots/abc/config.json"), "give the folder around it"),
+    "no family": (lambda f: set_keys(f, model_type=None), r"config\.json.* has no model_type"),
+    "a part": (
+        lambda f: (f / WEIGHTS).rename(f / "pytorch_model-00001-of-00002.bin"),
+        r"pytorch_model\.bin\.index\.json is missing; download it",
+    ),
     "pickle": (pickle_alone, r"pytorch_model\.bin is damaged .*; download it again"),
     "fairseq": (fairseq, "fairseq, OpenNMT or PyTorch"),
     "cut": (lambda f: os.truncate(f / WEIGHTS, 9_000), r"half a download: [\d,]+ of [\d,]+ bytes"),
@@ -90,6 +114,14 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "gptq": (
         lambda f: set_keys(f, quantization_config={"quant_method": "gptq", "bits": 4}),
         r'quantization_config = "gptq"',
+    ),
+    "awq": (
+        lambda f: set_keys(f, quantization_config={"quant_method": "awq"}),
+        '"awq".* 16 or 32 bits',
+    ),
+    "bits": (
+        lambda f: set_keys(f, quantization_config={"load_in_8bit": True}),
+        '"bitsandbytes".* 32 bits',
     ),
     "fp8": (
         lambda f: weights(f, model__shared__weight=torch.zeros(29, 12).to(torch.float8_e4m3fn)),
