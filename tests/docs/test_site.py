@@ -140,10 +140,7 @@ def test_every_picture_can_be_made_again() -> None:
 
 
 def test_making_the_pages_changes_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are as the code is; if this fails, run `make docs`.
-
-    What commands print is compared in test_made.py, notebooks in test_notebooks.py.
-    """
+    """They are as the code is; if this fails, run `make docs`."""
     monkeypatch.setattr(make, "with_output", str)
     monkeypatch.setattr(make, "checkout_notebooks", dict)
     before = _contents()

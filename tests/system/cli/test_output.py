@@ -145,10 +145,7 @@ def test_results_of_two_commands_are_not_mixed(
     verb: str,
     options: list[str],
 ) -> None:
-    """A file continues with the model and options with which it began.
-
-    Where the folder is makes no difference, nor how much is computed at a time.
-    """
+    """A file continues with the model and options with which it began, wherever the folder is."""
     out, other = tmp_path / "out", tmp_path / "other"
     copytree(models[verb], other)
     call: Call = [verb, models[verb], "--output", out]

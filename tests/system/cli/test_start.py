@@ -192,10 +192,7 @@ finally:
 
 @pytest.mark.parametrize("verb", ["translate", "inspect"])
 def test_translating_loads_no_compiler(model: Path, verb: str) -> None:
-    """Of PyTorch only what it loads itself: its compiler takes a second to import.
-
-    Nor what draws pictures, which need not be installed.
-    """
+    """Of PyTorch only what it loads itself; nor what draws pictures, which may be missing."""
     loaded = set(program(TRANSLATED, verb, model).succeeded().lines[-1].split())
     assert "dragoman.tasks.translate.translator" in loaded
     slow = {"torch._dynamo", "torch._inductor", "sympy", "transformers", "sacrebleu", "matplotlib"}

@@ -10,10 +10,7 @@ from tests.unit.tasks.tiny_generator import save_generator
 
 
 def test_the_summary_lists_the_lines_to_look_at(run: Run, model: Path, tmp_path: Path) -> None:
-    """By their numbers in the input, the first of them; the flags of others are counted.
-
-    The flags of `--json` are identifiers; here they are in words.
-    """
+    """By their first numbers in the input, in words; those of `--json` are identifiers."""
     texts = ["Go on. Come in.", "", *["a cat of 1969"] * 7, "a " * 3000]
     done = run("translate", model, write(tmp_path / "in", texts), "--json", "--no-retry")
     for flag, note in {

@@ -80,10 +80,7 @@ def shown_on(terminal: int) -> bytes:
 def test_each_line_is_answered(
     dragoman: CommandLine, models: dict[str, Path], arguments: tuple[str, ...]
 ) -> None:
-    """A line comes back for each that is typed; the terminal shows what was typed, and no bar.
-
-    It is said first that something should be typed, and how to end.
-    """
+    """A line comes back for each that is typed; it is told first how to end, no bar is drawn."""
     verb, *options = arguments
     with at_a_keyboard(dragoman, verb, models[verb], *options) as (terminal, printed):
         for text in (b"the cat", b"a"):

@@ -124,10 +124,7 @@ def test_a_setting_that_is_given_as_an_option(run: Run, verb: str) -> None:
 
 @every_verb
 def test_something_that_is_missing(run: Run, verb: str) -> None:
-    """Each argument and option that a verb cannot do without is asked for by its name.
-
-    Of several arguments the last one is missing, whichever was meant.
-    """
+    """Each argument and option that a verb cannot do without is asked for by its name."""
     last = [name for name in required(verb) if not name.startswith("-")][-1:]
     for name in required(verb):
         asked = name if name.startswith("-") else last[0]
@@ -200,10 +197,7 @@ def test_what_was_typed_is_harmless(run: Run) -> None:
 
 @every_verb
 def test_help_is_laid_out(run: Run, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
-    """Every option has its line, and in 80 columns no text is cut and no choice broken.
-
-    Which options there are is in docs/cli.md, which a test compares. Each verb has an example.
-    """
+    """Every option has its line, and in 80 columns no text is cut and no choice broken."""
     assert f"\ndragoman {verb}" in COMMANDS[verb].help
     monkeypatch.setenv("COLUMNS", "80")
     for typed in ("--help", "-h"):

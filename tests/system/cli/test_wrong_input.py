@@ -47,10 +47,7 @@ def test_removed_pairs_do_not_replace_the_corpus(run: Run, tmp_path: Path) -> No
 
 
 def test_a_warning_is_one_line(model: Path, tmp_path: Path) -> None:
-    """A folder of an older version has no hash of its weights: it is used all the same.
-
-    Nor can the names of folders and files command a terminal.
-    """
+    """Weights of an older version have no hash; names of folders and files command no terminal."""
     older = shutil.copytree(model, tmp_path / "\x1b[2Jolder")
     (older / "\x1b]0;title\x07").touch()
     config = json.loads((older / "config.json").read_text(encoding="utf-8"))

@@ -172,10 +172,7 @@ UNREAD = 0.4
 
 
 def read_slowly(live: Live, ask: bytes) -> int:
-    """Return how many bytes a client gets that reads for three times UNREAD.
-
-    It reads at an even pace, and asks again if the machine was too busy for that.
-    """
+    """Count the bytes of a client that reads evenly for three times UNREAD; try again when busy."""
     size, longest = 0, 0.0
     for _ in range(20):
         with live.raw() as slow, suppress(ConnectionError):

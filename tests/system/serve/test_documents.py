@@ -332,10 +332,7 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> None:
-    """Another API key cannot find them, even with the document's key; each key has a share.
-
-    The address alone gives access to a translated file.
-    """
+    """Another API key cannot find them, even with the document's key; each key has a share."""
     limits, keys = RequestLimits(files=8), ApiKeys(["mine", "yours"])
     with serving(translator_folder, limits=limits, keys=keys) as live:
         assert sent(live, "/translate_file", PAIR).status == 400

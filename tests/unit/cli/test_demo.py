@@ -41,10 +41,7 @@ def test_a_machine_that_is_too_slow_is_told(
 
 
 def test_a_demo_whose_time_was_up_continues(tmp_path: Path) -> None:
-    """It continues in its folder with the minutes spent added; a finished demo is left alone.
-
-    So is one without checkpoints.
-    """
+    """With the minutes spent added; one that is finished or has no checkpoints is left alone."""
     lines = "".join(f"w{number} x\n" for number in range(20))
     for name in ("train.en", "train.zh", "valid.en", "valid.zh"):
         (tmp_path / name).write_text(lines, encoding="utf-8")

@@ -236,10 +236,7 @@ def test_json_has_no_control_characters(text: str) -> None:
 def test_what_draws_ends_with_the_block(
     monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
-    """The drawing thread ends with the block, so that Python's exit never waits for it.
-
-    The items may outlive the block, since a traceback keeps its frames alive.
-    """
+    """Also if a traceback keeps the items alive, so that Python's exit never waits for it."""
     screen(monkeypatch)
     before = set(threading.enumerate())
     held, drawing = [], set[threading.Thread]()

@@ -47,9 +47,7 @@ CELLS = "<w:tab/>".join(["<w:t>a b</w:t>"] * MANY)
     ids=["key", "column", "id", "default", "span", "spaces", "tabs", "styled tabs", "html", "md"],
 )  # fmt: skip
 def test_no_text_and_no_long_name_is_held_twice(name: str, data: bytes) -> None:
-    """As objects the texts alone took five to ten times the file; a name or a property that is
-    copied for each would take ten megabytes.
-    """
+    """As objects the texts alone took five to ten times the file, and copied names 10 MB."""
     translated(data, name)  # which imports what it needs
     translator = WordTranslator(str.upper)
     tracemalloc.start()

@@ -30,10 +30,7 @@ SOURCE = "src_embedding.weight"
 
 
 def matrix(seed: int, rows: int, smallest: int) -> torch.Tensor:
-    """Return rows of any size from 10 ** smallest to 1e30, one of zeros.
-
-    Most of the weights are halfway between two integers.
-    """
+    """Return rows from 10 ** smallest to 1e30, one of zeros; most are halfway between integers."""
     generator = torch.Generator().manual_seed(seed)
     weight_OI = torch.randint(-127, 127, (rows, 8), generator=generator) + 0.5
     weight_OI[torch.rand(rows, 8, generator=generator) < 0.2] /= 3

@@ -201,10 +201,7 @@ saved = write()
 
 @pytest.mark.parametrize("model", ["same", "other"])
 def test_killed_at_every_change_of_a_file(tmp_path: Path, model: str) -> None:
-    """The folder has the old weights or the new ones, as during training.
-
-    If they are of another model in 8 bits, it may be refused until it is saved again.
-    """
+    """The weights are the old or the new ones, or are refused if another model's are in 8 bits."""
     assert moments(WRITES, tmp_path / "m", Path(__file__).parents[3], model) > 10
 
 

@@ -81,10 +81,7 @@ def test_a_batch_may_be_empty(pattern: Pattern, documents: Documents | None) -> 
     ids=repr,
 )
 def test_the_weights_of_some_heads_are_theirs(pattern: Pattern, bias: ALiBiBias | None) -> None:
-    """They come in the requested order, each with its own keys, bias, decay and mask.
-
-    The output of a recorded attention keeps its bits.
-    """
+    """In the requested order, with their own keys, bias, decay and mask; the output is the same."""
     torch.manual_seed(0)
     attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern).double()
     stir(attn)
