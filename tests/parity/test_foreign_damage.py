@@ -37,11 +37,6 @@ def header(folder: Path, text: bytes, length: int | None = None, body: bytes = b
     (folder / WEIGHTS).write_bytes(start + text + body)
 
 
-def pickle_alone(folder: Path) -> None:
-    """Rename the weights to `pytorch_model.bin`, although they are no pickle."""
-    (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
-
-
 def only(*names: str) -> Change:
     """Return a function that leaves nothing but these files, which may be new."""
 
@@ -87,7 +82,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
         lambda f: (f / WEIGHTS).rename(f / "pytorch_model-00001-of-00002.bin"),
         r"pytorch_model\.bin\.index\.json is missing; download it",
     ),
-    "pickle": (pickle_alone, r"pytorch_model\.bin is damaged .*; download it again"),
+    "pickle": (  # it is none
+        lambda f: (f / WEIGHTS).rename(f / "pytorch_model.bin"),
+        r"pytorch_model\.bin is damaged .*; download it again",
+    ),
     "fairseq": (fairseq, "fairseq, OpenNMT or PyTorch"),
     "cut": (lambda f: os.truncate(f / WEIGHTS, 9_000), r"half a download: [\d,]+ of [\d,]+ bytes"),
     "cut header": (lambda f: os.truncate(f / WEIGHTS, 99), r"half a download: [\d,]+ of [\d,]+ "),

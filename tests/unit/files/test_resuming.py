@@ -198,17 +198,12 @@ def test_a_file_with_content_is_replaced_only_when_asked(tmp_path: Path) -> None
     assert Path("/dev/null").is_char_device()
 
 
-def plant_link(place: Path, victim: Path) -> None:
-    """A link to a file."""
-    place.symlink_to(victim)
-
-
 def plant_pipe(place: Path, _victim: Path) -> None:
     """A pipe that nobody reads."""
     os.mkfifo(place)
 
 
-@pytest.mark.parametrize("plant", [plant_link, Path.hardlink_to, plant_pipe])
+@pytest.mark.parametrize("plant", [Path.symlink_to, Path.hardlink_to, plant_pipe])
 @pytest.mark.parametrize("name", [".out.part", "out.partial", "out.partial.json"])
 def test_what_others_put_beside_a_file_is_refused(
     tmp_path: Path, plant: Callable[[Path, Path], None], name: str

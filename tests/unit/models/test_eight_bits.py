@@ -40,20 +40,6 @@ def matrix(seed: int, rows: int, smallest: int) -> torch.Tensor:
     return weight_OI
 
 
-def save_in_eight_bits(folder: Path, model: torch.nn.Module, config: ModelConfig) -> Path:
-    """Save a folder of these weights."""
-    about = FolderConfig(model=config)
-    save_model(folder, model.state_dict(), about, tokenizers=JOINT, eight_bits=True)
-    return folder
-
-
-def rounded_names(model: torch.nn.Module) -> set[str]:
-    """Return the weights of embeddings and products, by their first names."""
-    kinds = (torch.nn.Linear, TokenEmbedding)
-    chosen = {id(part.weight) for part in model.modules() if isinstance(part, kinds)}
-    return {name for name, weight in model.named_parameters() if id(weight) in chosen}
-
-
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_matrix_is_rounded_and_nothing_else(tmp_path: Path, name: str) -> None:
     """The error is at most half a step of a row; biases, norms and positions keep their bits."""
@@ -61,11 +47,14 @@ def test_every_matrix_is_rounded_and_nothing_else(tmp_path: Path, name: str) -> 
     torch.manual_seed(0)
     model = build(config)
     stir(model)
-    folder = save_in_eight_bits(tmp_path / "m", model, config)
-    opened = open_folder(folder)
+    about = FolderConfig(model=config)
+    save_model(tmp_path, model.state_dict(), about, tokenizers=JOINT, eight_bits=True)
+    opened = open_folder(tmp_path)
     loaded, found = opened.model, opened.config
-    names, exact = rounded_names(model), dict(model.named_parameters())
-    stored = load_file(folder / "model.safetensors")
+    kinds, exact = (torch.nn.Linear, TokenEmbedding), dict(model.named_parameters())
+    chosen = {id(part.weight) for part in model.modules() if isinstance(part, kinds)}
+    names = {name for name, weight in exact.items() if id(weight) in chosen}
+    stored = load_file(tmp_path / "model.safetensors")
     assert found.format == 3
     assert set(stored) == {*exact, *(f"{each}.scale" for each in names)}
     assert [each for each, _ in loaded.named_parameters()] == list(exact)  # tied as before

@@ -122,11 +122,6 @@ def test_no_text_is_cut_or_filled_up(tmp_path: Path) -> None:
     assert read_tokenizers(tmp_path, {})[0].encode(text) == whole.encode(text)
 
 
-def number_without_end(folder: Path) -> None:
-    """A million bytes that all say that another one follows."""
-    (folder / "spiece.model").write_bytes(b"\xff" * 10**6)
-
-
 def long_piece(folder: Path) -> None:
     """A piece of a million characters, which has as many places to be cut at."""
     size, text = b"\xc4\x84\x3d", b"\xc0\x84\x3d" + b"a" * 1_000_000
@@ -176,8 +171,11 @@ def cut_character(folder: Path) -> None:
     edited(folder / "tokenizer.json", model=model, added_tokens=[])
 
 
-REFUSED: dict[str, tuple[Callable[[Path], None], str, str]] = {
-    "a number without an end": (number_without_end, "t5", "a number without an end"),
+REFUSED: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "a number without an end": (
+        lambda folder: (folder / "spiece.model").write_bytes(b"\xff" * 10**6),
+        *("t5", "a number without an end"),
+    ),
     "a long piece": (long_piece, "llama", "has a piece of 1,000,000 characters"),
     "many sentinels": (many_sentinels, "t5", r"extra_ids is 1000000000; .* from 0 to 10,000"),
     "a pipe": (pipe, "bert", "is not a regular file"),
