@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.parity.foreign import assert_same_logits
 from tests.parity.test_foreign_folders import logits_of, saved, theirs
-from torch import nn
+from tests.unit.models.test_lora import moved
 
 from dragoman.errors import InputError
 from dragoman.folder.adapters import merge_adapter, save_adapter
@@ -38,13 +38,6 @@ def opened(folder: Path) -> tuple[Model, FolderConfig]:
     return found.model, found.config
 
 
-def moved(model: nn.Module) -> None:
-    """Give every adapter an effect."""
-    for name, parameter in model.named_parameters():
-        if name.endswith((".B", "lora_B.default.weight")):
-            nn.init.normal_(parameter, std=0.3)
-
-
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     """The folder of a small Marian."""
@@ -59,7 +52,7 @@ def test_peft_reads_ours(name: str, tmp_path: Path) -> None:
     model, config = opened(base)
     lora = LoraConfig(rank=3, alpha=5.0, modules=MODULES[name][1])
     adapt(model, lora)
-    moved(model)
+    moved(model, std=0.3)
     save_adapter(tmp_path, model, config, lora, base)
     fresh = type(theirs(name)).from_pretrained(base, dtype=torch.float32).eval()
     wanted = peft.PeftModel.from_pretrained(fresh, tmp_path / "adapter").eval()
@@ -74,7 +67,7 @@ def test_ours_reads_peft(name: str, tmp_path: Path) -> None:
     fresh = type(theirs(name)).from_pretrained(base, dtype=torch.float32)
     settings = peft.LoraConfig(r=3, lora_alpha=5, target_modules=MODULES[name][0])
     wanted = peft.get_peft_model(fresh, settings).eval()
-    moved(wanted)
+    moved(wanted, std=0.3)
     wanted.save_pretrained(tmp_path / "adapter")
     model, config = opened(base)
     merge_adapter(tmp_path / "adapter", model, config)
@@ -87,7 +80,7 @@ def test_adapters_have_the_names_of_any_version(tmp_path: Path) -> None:
     base = saved("gemma3", tmp_path / "base")
     model, config = opened(base)
     adapt(model, LoraConfig(rank=3, alpha=5.0, modules=MODULES["gemma3"][1]))
-    moved(model)
+    moved(model, std=0.3)
     save_adapter(tmp_path, model, config, LoraConfig(rank=3, alpha=5.0), base)
     file = tmp_path / "adapter" / "adapter_model.safetensors"
     old = {
@@ -109,7 +102,7 @@ def written_by_peft(folder: Path, base: Path, **options: object) -> Any:  # noqa
         **{"r": 4, "lora_alpha": 5, "target_modules": ["q_proj", "v_proj"]} | options
     )
     wanted = peft.get_peft_model(fresh, settings).eval()
-    moved(wanted)
+    moved(wanted, std=0.3)
     wanted.save_pretrained(folder)
     return wanted
 

@@ -84,16 +84,6 @@ def test_an_encoder_of_vectors_is_the_encoder_of_their_words() -> None:
         assert distance(model.encode(x_BLD[1:2]), model(ids_BL[1:2])) < 1e-12
 
 
-def test_token_types_are_seen() -> None:
-    """A segment's embedding is added; without segments a text has type 0."""
-    model = make_encoder(ENCODERS["bert"])
-    ids_BL = random_ids(3, 2, 6)
-    with torch.no_grad():
-        plain = model(ids_BL)
-        assert distance(model(ids_BL, types_BL=torch.zeros_like(ids_BL)), plain) < 1e-12
-        assert not torch.allclose(model(ids_BL, types_BL=torch.ones_like(ids_BL)), plain)
-
-
 @pytest.mark.parametrize("name", WORDS)
 def test_every_weight_learns(name: str) -> None:
     """In training, with all dropouts on, each weight gets a finite, nonzero gradient."""

@@ -26,11 +26,11 @@ def adapted(modules: tuple[str, ...] = ALL, layers: tuple[int, ...] = ()) -> Mod
     return model
 
 
-def moved(model: nn.Module) -> None:
+def moved(model: nn.Module, std: float = 1.0) -> None:
     """Give every adapter an effect."""
     for name, parameter in model.named_parameters():
-        if name.endswith(".B"):
-            nn.init.normal_(parameter)
+        if name.endswith((".B", "lora_B.default.weight")):
+            nn.init.normal_(parameter, std=std)
 
 
 def logits(model: Model) -> Tensor:
