@@ -86,9 +86,6 @@ def test_options_reach_the_search(run: Run, folder: Path, generator: Generator) 
     chosen = replace(generator.options, **options)  # type: ignore[arg-type]
     expected = generator.generate("the cat", options=chosen).to_dict()
     assert json.loads(done.lines[0]) == json.loads(json.dumps(expected))
-    beam = run("generate", folder, "a", "--temperature", "0", "--beam-size", "3")
-    chosen = replace(generator.options, temperature=0.0, beam_size=3)
-    assert beam.out == f"a{generator.generate('a', options=chosen).text}\n"
 
 
 def test_a_prompt_that_is_cut_is_told(run: Run, tmp_path: Path) -> None:
