@@ -75,7 +75,9 @@ def test_a_source_of_padding_alone_is_harmless(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", VARIANTS)
 def test_evaluation_ignores_dropout(name: str) -> None:
     """In evaluation mode a model with all dropouts on equals the model without dropout."""
-    noisy = replace(VARIANTS[name], dropout=0.5, attention_dropout=0.5, ffn_dropout=0.5)
+    noisy = replace(
+        VARIANTS[name], dropout=0.5, attention_dropout=0.5, ffn_dropout=0.5, layer_drop=0.5
+    )
     src_BS, tgt_BT = random_ids(1, 2, 5), random_ids(2, 2, 4)
     model: EncoderDecoder = make_model(noisy)
     with torch.no_grad():

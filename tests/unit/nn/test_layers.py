@@ -61,17 +61,6 @@ def test_layer_drop_leaves_out_its_share_in_training() -> None:
     assert set(ran) == set(range(20))
 
 
-def test_layer_drop_rests_in_evaluation() -> None:
-    """Every layer runs, and the result is that of a stack without LayerDrop."""
-    torch.manual_seed(0)
-    encoder = Encoder(replace(SHAPE, layer_drop=0.9), 5).eval()
-    plain = Encoder(SHAPE, 5).eval()
-    plain.load_state_dict(encoder.state_dict())
-    ran, x = counting(encoder), torch.randn(2, 3, 16)
-    assert torch.equal(encoder(x), plain(x))
-    assert ran == [0, 1, 2, 3, 4]
-
-
 def test_a_dropped_layer_is_no_layer() -> None:
     """The output is that of the layers that ran; the others get no gradient."""
     torch.manual_seed(3)

@@ -1,10 +1,10 @@
-"""Masks, in which True means may attend, and the soft cap of scores."""
+"""Masks, in which True means may attend."""
 
 import pytest
 import torch
 from tests.unit.models.small import distance
 
-from dragoman.nn import MultiHeadAttention, length_mask, padding_mask, soft_cap
+from dragoman.nn import MultiHeadAttention, length_mask, padding_mask
 from dragoman.nn.dot_product import additive
 
 
@@ -55,13 +55,3 @@ def test_a_mask_of_another_dtype_is_an_error(dtype: torch.dtype) -> None:
     for path in (attn, attn.weights):
         with pytest.raises(TypeError, match=f"boolean.*{dtype}"):
             path(torch.randn(2, 3, 8), kv, torch.zeros(2, 1, 1, 5, dtype=dtype))
-
-
-def test_a_soft_cap_bends() -> None:
-    """Small numbers hardly change, large ones stay within the cap; order and sign are kept."""
-    x_N = torch.tensor([-1e9, -40.0, -1e-3, 0.0, 1e-3, 20.0, 40.0, 1e9], dtype=torch.float64)
-    y_N = soft_cap(x_N, 30.0)
-    torch.testing.assert_close(y_N[2:5], x_N[2:5], rtol=1e-8, atol=0)
-    assert y_N.abs().max() == 30.0
-    assert y_N.equal(y_N.sort().values)
-    assert y_N[5] == 30 * torch.tanh(torch.tensor(20 / 30, dtype=torch.float64))
