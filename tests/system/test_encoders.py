@@ -1,45 +1,20 @@
 """Classifiers and taggers from the outside: from a file to a folder to answers."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.system.conftest import CommandLine
-from tests.unit.train.encoder_recipes import labelled_file, tagged_file
+from tests.unit.train.encoder_recipes import classify_recipe, tag_recipe
 
-SMALL = """
-task = "{task}"
-[data]
-train = "{file}"
-[tokenizer]
-vocab_size = 330
-specials = ["<mask>"]
-[batch]
-max_tokens = 120
-[model]
-d_model = 32
-num_heads = 2
-d_ff = 48
-num_layers = 1
-norm_position = "pre"
-positions = {{kind = "rotary"}}
-[train]
-max_steps = 40
-warmup_steps = 4
-learning_rate = 1e-2
-label_smoothing = 0.0
-validate_every = 10
-save_every = 2
-average_last = 3
-log_every = 1
-device = "cpu"
-precision = "fp32"
-"""
+from dragoman.plain import to_plain
+from dragoman.train.recipe import RunRecipe
 
 
-def recipe(folder: Path, task: str, file: Path) -> Path:
-    """A recipe in a file."""
-    path = folder / f"{task}.toml"
-    path.write_text(SMALL.format(task=task, file=file), encoding="utf-8")
+def write_recipe(folder: Path, make: Callable[[Path], RunRecipe]) -> Path:
+    """A recipe in a file, as a run keeps it."""
+    path = folder / "recipe.json"
+    path.write_text(json.dumps(to_plain(make(folder))), encoding="utf-8")
     return path
 
 
@@ -48,8 +23,8 @@ def test_a_classifier(dragoman: CommandLine, tmp_path: Path) -> None:
 
     A label that it does not have is told, and there is a setting that mends it.
     """
-    file, out = labelled_file(tmp_path / "texts.tsv"), tmp_path / "run"
-    said = dragoman.run("train", recipe(tmp_path, "classify", file), "--out", out).succeeded()
+    file, out = tmp_path / "texts.tsv", tmp_path / "run"
+    said = dragoman.run("train", write_recipe(tmp_path, classify_recipe)).succeeded()
     assert f"dragoman classify {out} < FILE" in said
     lines = tmp_path / "lines"
     lines.write_text("so good\n\nwas very bad\n", encoding="utf-8")
@@ -72,8 +47,8 @@ def test_a_classifier(dragoman: CommandLine, tmp_path: Path) -> None:
 
 def test_a_tagger(dragoman: CommandLine, tmp_path: Path) -> None:
     """Trained, it tags words in all forms of texts, is evaluated, and the last line is right."""
-    file, out = tagged_file(tmp_path / "words.conll"), tmp_path / "run"
-    said = dragoman.run("train", recipe(tmp_path, "tag", file), "--out", out).succeeded()
+    file, out = tmp_path / "words.conll", tmp_path / "run"
+    said = dragoman.run("train", write_recipe(tmp_path, tag_recipe)).succeeded()
     assert f"dragoman tag {out} < FILE" in said
     texts = tmp_path / "texts"
     texts.write_text("so Ann Bo\n\nAnn was\n", encoding="utf-8")

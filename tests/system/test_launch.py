@@ -83,27 +83,25 @@ def test_nothing_listens_but_on_loopback(environment: dict[str, str], tmp_path: 
     assert open_to == [{"127.0.0.1"}] * 3
 
 
+TORCHRUN = {"RANK": "0", "WORLD_SIZE": "2"}
+
+
 @pytest.mark.parametrize(
-    ("number", "sentence"),
+    ("number", "variables", "sentence"),
     [
-        ("0", "--nproc 0 is not a number of processes"),
-        ("-3", "--nproc -3 is not a number of processes"),
-        ("5000", "--nproc 5000 is not a number of processes"),
-        ("two", "--nproc must be a whole number, not two"),
+        ("0", {}, "--nproc 0 is not a number of processes"),
+        ("-3", {}, "--nproc -3 is not a number of processes"),
+        ("5000", {}, "--nproc 5000 is not a number of processes"),
+        ("two", {}, "--nproc must be a whole number, not two"),
+        ("2", TORCHRUN, "leave it out"),
     ],
 )
 def test_a_number_that_makes_no_sense(
-    dragoman: CommandLine, tmp_path: Path, number: str, sentence: str
+    dragoman: CommandLine, tmp_path: Path, number: str, variables: dict[str, str], sentence: str
 ) -> None:
-    """One sentence, and nothing is begun."""
-    ended = dragoman.run("train", "demo", "--out", tmp_path / "run", "--nproc", number)
-    ended.assert_refused(f"dragoman: {sentence}")
+    """One sentence, and nothing is begun; within torchrun any number contradicts it."""
+    words = ("train", "demo", "--out", tmp_path / "run", "--nproc", number)
+    ended = dragoman.start(words, environment=variables).end()
+    ended.assert_refused(sentence)
     assert ended.said.count("\n") == 1
     assert not (tmp_path / "run").exists()
-
-
-def test_processes_within_processes(dragoman: CommandLine, tmp_path: Path) -> None:
-    """`--nproc` under torchrun contradicts it."""
-    variables = {"RANK": "0", "WORLD_SIZE": "2"}
-    words = ("train", "demo", "--out", tmp_path / "run", "--nproc", "2")
-    dragoman.start(words, environment=variables).end().assert_refused("leave it out")

@@ -11,10 +11,10 @@ import pytest
 from tests.system.conftest import CommandLine, Ended
 from tests.system.corpora import SMALL, reversed_digits
 from tests.system.ranks import command, run, start
-from tests.system.test_encoders import recipe as encoder_recipe
+from tests.system.test_encoders import write_recipe as write_encoder
 from tests.system.test_generate import write_recipe
 from tests.system.test_resume import assert_same_runs, figures
-from tests.unit.train.encoder_recipes import labelled_file, tagged_file
+from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag_recipe
 
 STEPS = 3
 EXACT = (
@@ -40,20 +40,17 @@ def arguments_of(task: str, folder: Path) -> list[object]:
     if task == "generate":
         return ["train", write_recipe(folder), f"data.root={folder}", "batch.rows=2", *EXACT]
     if task == "dialogue":
-        path = write_recipe(folder, split="blank-line", tokenizer="bpe", packing="documents")
+        path = write_recipe(folder)
         (folder / "song.txt").write_text(DIALOGUES * 60, encoding="utf-8")
         dialogue = (
             'generation.chat={user="<user>",assistant="<assistant>"}',
             'tokenizer.specials=["<user>","<assistant>"]',
             *("tokenizer.vocab_size=400", "generation.max_tokens=8", "batch.rows=2"),
+            *("data.split=blank-line", "tokenizer.model=bpe", "batch.packing=documents"),
         )
         return ["train", path, f"data.root={folder}", *dialogue, *EXACT]
-    make = tagged_file if task == "tag" else labelled_file
-    path = encoder_recipe(folder, task, make(folder / "data.tsv"))
-    if task == "pretrain":
-        text = path.read_text(encoding="utf-8").replace("train = ", "labelled = [")
-        path.write_text(text.replace('.tsv"', '.tsv"]'), encoding="utf-8")
-    return ["train", path, *EXACT]
+    recipes = {"classify": classify_recipe, "tag": tag_recipe, "pretrain": masked_recipe}
+    return ["train", write_encoder(folder, recipes[task]), *EXACT]
 
 
 @pytest.mark.parametrize(

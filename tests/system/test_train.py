@@ -94,23 +94,6 @@ def test_one_pair(dragoman: CommandLine, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("src", "tgt", "expected"),
-    [
-        (b"  \n\n \n", b" \n\n  \n", "has no pair with text on both sides and at most"),
-        (b"1\n2\n", b"1\ncaf\xe9\n", "tgt line 2 is not UTF-8: byte 0xe9"),
-    ],
-)
-def test_wrong_input(
-    dragoman: CommandLine, tmp_path: Path, src: bytes, tgt: bytes, expected: str
-) -> None:
-    """Whatever is wrong with a file is one sentence with exit code 2."""
-    for name, content in (("src", src), ("tgt", tgt)):
-        (tmp_path / name).write_bytes(content)
-    texts = ("--src", tmp_path / "src", "--tgt", tmp_path / "tgt")
-    dragoman.run("train", *texts, "--out", tmp_path / "run", *QUICK).assert_refused(expected)
-
-
-@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["nowhere.toml"], "nowhere.toml"),

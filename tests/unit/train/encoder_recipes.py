@@ -3,6 +3,7 @@
 from pathlib import Path
 from random import Random
 
+from dragoman.data.batches import BatchConfig
 from dragoman.data.tagged import TaggedLayout
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
@@ -110,7 +111,7 @@ def masked_recipe(folder: Path) -> MaskedRecipe:
             cache=str(folder / "cache"),
         ),
         tokenizer=TOKENIZER,
-        batch=BATCH,
+        batch=BatchConfig(max_tokens=120),
         model=model(MaskedLanguageHead()),
         train=TRAIN,
     )

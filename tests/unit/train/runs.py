@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dragoman.models import EncoderDecoder
+from dragoman.tasks.runs import compare_runs
 from dragoman.tasks.translate.job import Score, assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts
@@ -114,6 +115,7 @@ def assert_same_runs(one: TranslateRecipe, two: TranslateRecipe) -> None:
     """Both runs have bit-identical tensors and the same figures."""
     assert bits(one) == bits(two)
     assert figures(one) == figures(two)
+    assert compare_runs(Path(one.out), Path(two.out))["figures"] == {}
 
 
 def assert_goes_on_the_same(
