@@ -1,4 +1,4 @@
-"""Invalid settings of batches and of decoding."""
+"""Invalid settings of batches, of training and of decoding."""
 
 import re
 from collections.abc import Callable
@@ -20,13 +20,16 @@ from dragoman.decoding import GENERATING, TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.folder.format import GenerationDefaults, ReadingDefaults
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
+from dragoman.models.heads import ClassificationHead, Head, TaggingHead
 from dragoman.models.lora import LoraConfig
+from dragoman.nn import Learned
 from dragoman.plain import to_plain
 from dragoman.ranges import ranges_of
 from dragoman.settings import parse_settings
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.pretrain.batches import MaskConfig
+from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.judging import exact
@@ -87,6 +90,10 @@ WRONG = [
         for options in (translating, generating)
         for words in (("a", " "), "word")
     ),
+    (TrainConfig, {}, "a run needs an end: set max_steps, max_minutes or patience"),
+    (TrainConfig, {"patience": 3}, 'schedule = "linear" falls to 0'),
+    (TrainConfig, {"patience": 3, "schedule": "cosine"}, 'schedule = "cosine" falls to 0'),
+    (TrainConfig, {"max_steps": 9, "weight_decay": 0.1}, 'weight_decay needs optimizer = "adamw"'),
 ]
 
 
@@ -217,3 +224,30 @@ def test_options_of_another_type_are_one_sentence(options: Any) -> None:  # noqa
     for ask in make_translator().translate, make_translator().stream, make_generator().generate:
         with pytest.raises(TypeError, match=r"The options are .*4.*; give a Decoding"):
             list(ask(["the cat"], options=options))
+
+
+@pytest.mark.parametrize(
+    ("task", "more"), [("classify", 2), ("tag", 2), ("pretrain", 2), ("translate", 1)]
+)
+def test_batches_fit_into_learned_positions(task: str, more: int) -> None:
+    """The longest text plus its special tokens must have positions; otherwise it is refused."""
+    recipe: Any = find_task(task).recipe()  # type: ignore[call-arg]  # all have defaults
+    recipe = replace(recipe, batch=replace(recipe.batch, max_length=40))
+    replace(recipe, model=replace(recipe.model, positions=Learned(max_length=40 + more)))
+    with pytest.raises(InputError, match=r"batch.max_length = 40.*positions.max_length = "):
+        replace(recipe, model=replace(recipe.model, positions=Learned(max_length=39 + more)))
+
+
+@pytest.mark.parametrize(
+    ("task", "head"),
+    [
+        ("classify", TaggingHead()),
+        ("tag", ClassificationHead()),
+        ("pretrain", ClassificationHead()),
+    ],
+)
+def test_another_head_is_refused(task: str, head: Head) -> None:
+    """The error names both settings."""
+    recipe: Any = find_task(task).recipe
+    with pytest.raises(InputError, match=f'contradicts model.head.kind = "{head.kind}"'):
+        recipe(model=EncoderOnlyConfig(head=head))

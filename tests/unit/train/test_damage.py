@@ -1,7 +1,6 @@
 """Resuming from damaged files works or is refused in one sentence."""
 
 import json
-import math
 import os
 import random
 import shutil
@@ -109,12 +108,3 @@ def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: TranslateRecipe) ->
         interrupt(change(recipe, seed=2), 1, [2])
     assert interrupt(recipe, 1, [2]).progress.step == 4
     assert file.read_bytes() == whole
-
-
-@pytest.mark.parametrize("metric", ["loss", "bleu"])
-@pytest.mark.parametrize("loss", [math.inf, math.nan])
-def test_no_score_makes_up_for_a_loss_that_is_not_finite(loss: float, metric: str) -> None:
-    """Such a model is never exported, so it must give way to the first that is."""
-    broken, sound = {"loss": loss, "bleu": 50.0}, {"loss": 9.0, "bleu": 3.0}
-    assert is_better(sound, broken, metric)
-    assert not is_better(broken, sound, metric)

@@ -7,9 +7,7 @@ import pytest
 import torch
 from tests.unit.train.runs import (
     Scorer,
-    assert_same_runs,
     change,
-    interrupt,
     run,
     saved,
     train_scored,
@@ -20,19 +18,6 @@ from dragoman.errors import DragomanError
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.tasks.translate.job import TranslateJob
 from dragoman.tasks.translate.recipe import TranslateRecipe
-
-
-def test_no_bit_changes(recipe: TranslateRecipe) -> None:
-    """The rehearsal does not change a run, even one that is interrupted and resumed."""
-    settings = replace(recipe.train, optimizer="adamw", weight_decay=0.1)
-    recipe = replace(recipe, train=settings)
-    plain, bleu = replace(recipe, out=recipe.out + "-plain"), [10, 30, 20, 31]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dragoman.train.trainer.rehearse", lambda *_: None)
-        run(plain, *bleu)
-    assert interrupt(recipe, 3, bleu).interrupted
-    run(recipe, *bleu[1:])
-    assert_same_runs(recipe, plain)
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])

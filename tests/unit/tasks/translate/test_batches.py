@@ -10,12 +10,12 @@ import pytest
 import torch
 from tests.unit.data.streams import Doubling, assert_resumes, epoch_of, same
 from tests.unit.data.streams import pairs_of as made_of
+from tests.unit.tasks.tiny import make_tokenizer
 
 from dragoman.data.batches import BatchConfig, Stream, plan_batches
-from dragoman.data.dataset import PairDataset, Ragged
-from dragoman.data.padding import enclosed
+from dragoman.data.dataset import PairDataset
 from dragoman.errors import InputError
-from dragoman.tasks.hiding import NoisyBatchConfig
+from dragoman.tasks.hiding import NoisyBatchConfig, hide_tokens
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 
 MakeDataset = Callable[..., PairDataset]
@@ -41,14 +41,6 @@ def test_tensors_of_a_batch() -> None:
     assert batch.tgt_out_BT[order].tolist() == [[21, 3, 0], [22, 3, 0], [23, 24, 3]]
     assert (batch.num_tokens, batch.num_targets) == (14, 7)
     assert batch.src_BS.dtype == torch.int64
-
-
-def test_sequences_end_in_eos_and_padding() -> None:
-    """The longest row has no padding, an empty one only special tokens; no input has no rows."""
-    rows = Ragged.of([[5, 6], []])
-    assert enclosed(rows, 0, (), (3,)).tolist() == [[5, 6, 3], [3, 0, 0]]
-    assert enclosed(rows, 0, (8,), (3, 9)).tolist() == [[8, 5, 6, 3, 9], [8, 3, 9, 0, 0]]
-    assert enclosed(Ragged.of([]), 0, (), (3,)).shape == (0, 1)
 
 
 def test_pairs_keep_their_ids(make_dataset: MakeDataset) -> None:
@@ -181,7 +173,7 @@ def test_an_epoch_is_planned_at_once() -> None:
 
 
 def test_hiding_tokens_changes_no_batch(make_dataset: MakeDataset) -> None:
-    """So runs that started before the setting existed can be resumed."""
+    """So runs that started before the setting existed can be resumed; 0 draws no number either."""
     datasets = [make_dataset(9)]
     hidden, plain = (
         PairBatches(datasets, config)
@@ -189,9 +181,6 @@ def test_hiding_tokens_changes_no_batch(make_dataset: MakeDataset) -> None:
     )
     assert hidden.fingerprint == plain.fingerprint
     assert PairBatches(datasets, BatchConfig(max_length=7)).fingerprint != plain.fingerprint
-
-
-def test_sampling_without_splits_is_a_bug(make_dataset: MakeDataset) -> None:
-    """Requested sampling is never silently left out."""
-    with pytest.raises(ValueError, match="splits"):
-        Stream(PairBatches([make_dataset(9)], BatchConfig(subword_sampling=0.1)), seed=0)
+    ids_BL, before = torch.full((4, 5), 300), torch.get_rng_state()
+    assert hide_tokens(ids_BL, 0.0, make_tokenizer()) is ids_BL
+    assert torch.equal(torch.get_rng_state(), before)

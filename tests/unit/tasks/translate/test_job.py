@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from tests.unit.train.made import (
@@ -91,37 +90,22 @@ def test_nothing_is_translated_for_the_loss_alone(tmp_path: Path) -> None:
     assert job.card(found).judged == "The loss is in nats per target token."
 
 
-def test_r_drop_is_in_the_loss_of_a_step_alone(tmp_path: Path) -> None:
-    """Two passes with different dropout diverge; the validation loss has no such term."""
-    losses = {}
-    for weight in ("0", "1e-9", "9"):
-        recipe = stories(tmp_path, "model.dropout=0.5", f"train.r_drop={weight}")
-        with RunFolder.of(recipe).open(recipe) as folder:
-            job = assemble(recipe, folder, lambda _: None, score=lambda *_: unjudged())
-        batch = next(iter(job.batches.source.draw(np.random.default_rng(1))))
-        torch.manual_seed(1)
-        losses[weight] = job.loss(batch).item() / batch.num_targets, job.measure().loss
-    assert losses["9"][0] > losses["1e-9"][0] + 0.1
-    assert losses["1e-9"][0] == pytest.approx(losses["0"][0], rel=0.1)
-    assert losses["9"][1] == losses["0"][1]
-
-
 def test_the_model_goes_on_learning() -> None:
     """Validation runs in evaluation mode, restores training mode, and draws no random numbers.
 
     Sentences longer than any in training must not leave inference tensors behind.
     """
     model = make_model(replace(TINY, dropout=0.5), dtype=torch.float32)
-    stepper, modes = make_stepper(model), list[bool]()
+    stepper, modes = make_stepper(model), list[tuple[bool, bool]]()
 
     def score() -> Validation:
-        modes.append(model.training)
-        return Validation(loss=0.0, scores={})
+        modes.append((model.training, torch.is_inference_mode_enabled()))
+        return unjudged()
 
     before = torch.get_rng_state()
     long = ([5] * 300, [6] * 300)
     validate(model, [make_batch([*random_pairs(3), long])], score)
-    assert modes == [False]
+    assert modes == [(False, True)]
     assert model.training
     assert torch.equal(torch.get_rng_state(), before)
     assert stepper([make_batch([long])], 1e-3).loss > 0
