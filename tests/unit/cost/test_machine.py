@@ -4,13 +4,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils._python_dispatch import TorchDispatchMode
+from tests.calls import Call, OperatorCalls
 
 from dragoman.cost.devices import (
     Assumptions,
@@ -67,24 +66,18 @@ def test_a_container_sees_its_group_as_the_root(tmp_path: Path) -> None:
     assert memory_limit(CPU, write(tmp_path, files)) == 4096 + SWAP
 
 
-class Products(TorchDispatchMode):
-    """Record which products go to oneDNN."""
+class Products(OperatorCalls):
+    """Records which products go to oneDNN."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.to_onednn = set[tuple[torch.dtype, bool]]()
 
-    def __torch_dispatch__(
-        self,
-        func: Any,  # noqa: ANN401 (torch's protocol)
-        types: Any,  # noqa: ANN401
-        args: Any = (),  # noqa: ANN401
-        kwargs: Any = None,  # noqa: ANN401
-    ) -> object:
+    def see(self, call: Call) -> None:
         """Record the product if both matrices are large."""
-        if func is torch.ops.aten.mm.default and len(args[0]) == SIDE:
-            self.to_onednn.add((args[0].dtype, uses_onednn(args[0].dtype)))
-        return func(*args, **(kwargs or {}))
+        if call.function is torch.ops.aten.mm.default and len(call.arguments[0]) == SIDE:
+            dtype = call.arguments[0].dtype
+            self.to_onednn.add((dtype, uses_onednn(dtype)))
 
 
 def test_this_machine_is_measured() -> None:

@@ -88,17 +88,6 @@ def off_the_law(fit: LawFit, points: Sequence[Point]) -> np.ndarray:
     return np.array([np.log(fit.law.loss(p.parameters, p.tokens) / p.loss) for p in points])
 
 
-def test_noise_has_no_side() -> None:
-    """Noise is centred even if one run is an outlier.
-
-    Otherwise all resampled laws and predictions would be shifted in the outlier's direction.
-    """
-    points = measured(LAW, noise=0.001, seed=1)
-    points[5] = replace(points[5], loss=1.1 * points[5].loss)
-    noise = fit_law(points, samples=300).noise_S
-    assert abs(noise.mean()) < 0.15 * noise.std()
-
-
 def test_noise_is_that_of_the_runs_and_of_what_was_fitted() -> None:
     """The noise of a new run exceeds that of the fitted runs by sqrt(n / (n - 5))."""
     points = measured(LAW, noise=0.003)
@@ -108,10 +97,14 @@ def test_noise_is_that_of_the_runs_and_of_what_was_fitted() -> None:
 
 
 def test_one_wrong_run_moves_little() -> None:
-    """A failed run 10% above the law changes the prediction by less than 1%."""
+    """A failed run 10% above the law changes the prediction by less than 1%.
+
+    The noise stays centred, or all resampled laws would be shifted in the outlier's direction.
+    """
     points = measured(LAW, noise=0.001, seed=1)
     points[5] = replace(points[5], loss=1.1 * points[5].loss)
-    found = fit_law(points, samples=2)
+    found = fit_law(points, samples=300)
+    assert abs(found.noise_S.mean()) < 0.15 * found.noise_S.std()
     assert float(found.law.loss(*LARGER)) == pytest.approx(float(LAW.loss(*LARGER)), rel=0.01)
     assert off_the_law(found, points)[5] == pytest.approx(-np.log(1.1), abs=0.02)
 

@@ -178,6 +178,7 @@ WRONG_ARGUMENTS: list[tuple[Callable[[], object], str]] = [
     (lambda: choose_device(NONE), 'The device is None; give "cpu", "cuda" or "auto"'),
     (lambda: dragoman.train_model("town", "out=a"), r"are 'out=a'; give a list, as \['out=a'\]"),
     (lambda: dragoman.train_model(NONE), "The recipe is None; give its name, its path or a"),
+    (lambda: dragoman.load(NONE), "The model folder is None; give a str or a Path"),
 ]
 
 
@@ -192,9 +193,3 @@ def test_what_is_nearly_of_the_type_is_taken() -> None:
     """A torch device and a one-time iterator of lines are accepted."""
     assert choose_device(torch.device("cpu")) == torch.device("cpu")
     assert evaluate(iter(["a"]), iter(["a"])).exact == 100
-
-
-def test_what_is_no_path_is_told() -> None:
-    """The error comes before anything is read."""
-    with pytest.raises(TypeError, match="The model folder is None; give a str or a Path"):
-        dragoman.load(None)  # type: ignore[arg-type]

@@ -146,17 +146,23 @@ def test_adapters_are_merged_first(pairs_model: str, tmp_path: Path) -> None:
         start_from(TranslateRecipe(), opened)
 
 
-def test_another_head_is_drawn_anew(encoder: str) -> None:
-    """The encoder is loaded; the new head is random and named in the output."""
-    recipe = start_from(EncoderRecipe(train=CONFIG), open_folder(encoder))
-    assert recipe.model == replace(MASKED, head=CLASSES)
+TAGS = TaggingHead(labels=("a", "b"))
+
+
+@pytest.mark.parametrize(("head", "looks"), [(CLASSES, 0), (TAGS, 9)], ids=["classes", "tags"])
+def test_what_an_encoder_lacks_is_drawn_anew(encoder: str, head: Head, looks: int) -> None:
+    """The encoder is loaded; a new head is random, word features are zeros, and both are named."""
+    wanted = EncoderOnlyConfig(head=head, word_features=looks)
+    recipe = start_from(EncoderRecipe(train=CONFIG, model=wanted), open_folder(encoder))
+    assert recipe.model == replace(MASKED, head=head, word_features=looks)
     check(recipe)
     model, (said,) = begin(recipe, recipe.model)
     theirs = open_folder(Path(encoder)).model.state_dict()
     for name, value in model.state_dict().items():
-        assert name.startswith("head.") == (f" {name}" in said)
-        if not name.startswith("head."):
-            assert torch.equal(value, theirs[name])
+        anew = name.startswith(("head.", "words."))
+        assert anew == (f" {name}" in said)
+        assert anew or torch.equal(value, theirs[name])
+    assert not looks or not model.get_parameter("words.weight").any()
 
 
 def test_adapters_are_counted(encoder: str) -> None:
@@ -168,15 +174,6 @@ def test_adapters_are_counted(encoder: str) -> None:
     _, (said,) = begin(recipe, replace(MASKED, head=CLASSES))
     assert "drawn anew: head." in said
     assert said.endswith(", 4 adapters.")
-
-
-def test_what_words_look_like_begins_at_zeros(encoder: str) -> None:
-    """A tagger with word features starts as the encoder that was trained without them."""
-    config = replace(MASKED, head=TaggingHead(labels=("a", "b")), word_features=9)
-    recipe = replace(EncoderRecipe(train=CONFIG), start=StartConfig(model=encoder))
-    model, (said,) = begin(recipe, config)
-    assert "words.weight" in said
-    assert not model.get_parameter("words.weight").any()
 
 
 def test_the_same_head_is_taken(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from dragoman.train.job import Validation, is_better
+from dragoman.train.job import is_better
 
 ONE, TWO = ({"loss": x, "bleu": x, "chrf": x} for x in (1.0, 2.0))
 FAILED, POOR = {"loss": math.nan, "bleu": math.nan}, {"loss": 99.0, "bleu": 0.0}
@@ -41,10 +41,3 @@ def test_which_is_better(
     for found in (better, worse):
         assert not is_better(found, found, metric)
         assert is_better(found, None, metric)
-
-
-def test_in_words() -> None:
-    """A validation is formatted as one short line."""
-    validation = Validation(loss=1.0, diagnostics={"gain": 3.0}, scores={"bleu": 12.0})
-    assert str(validation) == "loss 1.000, bleu 12.00"
-    assert validation.to_dict() == {"loss": 1.0, "gain": 3.0, "bleu": 12.0}

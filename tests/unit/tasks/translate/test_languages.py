@@ -3,13 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from tests.unit.tasks.tiny import save_several, save_translator
+from tests.unit.train.made import TINY
+from tests.unit.train.made import trained as train
 
 import dragoman
 from dragoman.convert.probe import two_languages
@@ -20,13 +20,14 @@ from dragoman.folder.opening import open_folder
 from dragoman.lens.choices import Choices
 from dragoman.lens.contents import contents_of
 from dragoman.lens.inspecting import inspect_folder
+from dragoman.nn import Learned
 from dragoman.serve.admission import AdmissionQueue
 from dragoman.serve.metrics import ServeMetrics
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Served, Shelf
 from dragoman.tasks.evaluation import EvaluationData
-from dragoman.tasks.recipes import load_recipe, train_model
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.measuring import evaluate_translator
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
@@ -39,68 +40,47 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import start_from
 
 DIGITS = "0123456789"
-RECIPE = """
-[data]
-root = "{folder}"
-cache = "{folder}/cache"
-directions = {directions}
-corpora = [{corpora}]
-valid = [{corpora}]
-[tokenizer]
-vocab_size = 310
-[batch]
-max_tokens = 400
-[model]
-d_model = 32
-num_heads = 4
-d_ff = 64
-num_encoder_layers = 1
-num_decoder_layers = 1
-norm_position = "pre"
-dropout = 0.0
-[train]
-device = "cpu"
-precision = "fp32"
-learning_rate = 1e-2
-warmup_steps = 10
-label_smoothing = 0.0
-validate_every = 60
-validate_limit = 10
-"""
+TRAIN = TrainConfig(
+    max_steps=60, validate_every=60, validate_limit=10, device="cpu", precision="fp32"
+)
 
 
-def recipe_of(folder: Path, languages: Sequence[str], directions: str = "[]") -> Path:
-    """Write a recipe for digits and, line by line, the next (up) or previous (down) digit."""
+def write_digits(folder: Path) -> None:
+    """Write digits and, line by line, the next (up), the one before (down) or two on (far)."""
     for name, step in (("n", 0), ("up", 1), ("down", -1), ("far", 2)):
         digits = "".join(f"{(int(digit) + step) % 10}\n" for digit in DIGITS * 20)
         (folder / name).write_text(digits)
-    corpora = (
-        f'{{src = "n", tgt = "{name}", src_lang = "n", tgt_lang = "{name}"}}' for name in languages
+
+
+def recipe_of(folder: Path, *languages: str, directions: Sequence[str] = ()) -> TranslateRecipe:
+    """Return a recipe from digits to each of these languages, or in these directions."""
+    write_digits(folder)
+    src = str(folder / "n")
+    corpora = tuple(
+        CorpusConfig(src=src, tgt=str(folder / name), src_lang="n", tgt_lang=name)
+        for name in languages
     )
-    recipe = folder / "recipe.toml"
-    settings = {"folder": folder, "directions": directions, "corpora": ", ".join(corpora)}
-    recipe.write_text(RECIPE.format(**settings))
-    return recipe
-
-
-def train(recipe: Path, out: Path, steps: int, *more: str) -> list[str]:
-    """Train in a folder and return the messages."""
-    said = StringIO()
-    settings = [f"out={out}", f"train.max_steps={steps}", *more]
-    train_model(str(recipe), settings, console=Console(file=said, width=200))
-    return said.getvalue().splitlines()
+    cache = str(folder / "cache")
+    return TranslateRecipe(
+        out=str(folder / "run"),
+        data=DataConfig(corpora=corpora, valid=corpora, directions=tuple(directions), cache=cache),
+        tokenizer=TokenizerConfig(vocab_size=310),
+        batch=NoisyBatchConfig(max_tokens=400),
+        model=replace(TINY, src_vocab_size=0, tgt_vocab_size=0, d_model=32, num_heads=4, d_ff=64),
+        train=replace(TRAIN, learning_rate=1e-2, warmup_steps=10, label_smoothing=0.0),
+    )
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A model that was trained in two directions, and the messages."""
     folder = tmp_path_factory.mktemp("many")
-    recipe = recipe_of(folder, ("up", "down"), '["n-up", "n-down"]')
-    return folder / "run", train(recipe, folder / "run", 60)
+    _, said = train(recipe_of(folder, "up", "down", directions=("n-up", "n-down")))
+    return folder / "run", said
 
 
 @pytest.fixture
-def translator(trained: tuple[Path, list[str]]) -> Translator:
+def translator(trained: tuple[Path, str]) -> Translator:
     """The translator of the folder."""
     found = dragoman.load(trained[0], device="cpu")
     assert isinstance(found, Translator)
@@ -115,9 +95,7 @@ def assert_learnt(translator: Translator, language: str, step: int) -> list[str]
     return right
 
 
-def test_one_model_learns_two_directions(
-    trained: tuple[Path, list[str]], translator: Translator
-) -> None:
+def test_one_model_learns_two_directions(trained: tuple[Path, str], translator: Translator) -> None:
     """The same source gets the requested translation; each direction is scored."""
     for language, step in (("up", 1), ("down", -1)):
         pairs = [*zip(DIGITS, assert_learnt(translator, language, step), strict=True)]
@@ -126,30 +104,20 @@ def test_one_model_learns_two_directions(
             for lang in (language, "down" if language == "up" else "up")
         )
         assert own > other + 10
-    said = "\n".join(trained[1])
-    assert "(bleu: n-up 0.00, n-down 0.00)" in said
+    assert "(bleu: n-up 0.00, n-down 0.00)" in trained[1]
     folder = open_folder(trained[0])
     assert folder.config.directions == (("n", "up"), ("n", "down"))
     assert (folder.config.src_lang, folder.config.tgt_lang) == ("n", None)
     assert [*folder.src_tokenizer.languages] == ["down", "n", "up"]
 
 
-def test_one_direction_more_is_no_default(trained: tuple[Path, list[str]], tmp_path: Path) -> None:
+def test_one_direction_more_is_no_default(trained: tuple[Path, str], tmp_path: Path) -> None:
     """A run that continues in one direction keeps the others, and has no default."""
-    recipe_of(tmp_path, ())
-    start, out = trained[0], tmp_path / "more"
-    recipe = TranslateRecipe(
-        data=DataConfig(
-            root=str(tmp_path),
-            src="up",
-            tgt="far",
-            src_lang="up",
-            tgt_lang="far",
-            cache=str(tmp_path / "cache"),
-        ),
-        out=str(out),
-    )
-    recipe = start_from(recipe, open_folder(start))
+    write_digits(tmp_path)
+    src, tgt, cache = (str(tmp_path / name) for name in ("up", "far", "cache"))
+    data = DataConfig(src=src, tgt=tgt, src_lang="up", tgt_lang="far", cache=cache)
+    recipe = TranslateRecipe(data=data, out=str(tmp_path / "more"))
+    recipe = start_from(recipe, open_folder(trained[0]))
     job = assemble(recipe, RunFolder.of(recipe), lambda _: None)
     assert "--src-lang up --tgt-lang far" in job.card(Validation(loss=0.0)).use
     config = job.config
@@ -172,7 +140,7 @@ def test_what_is_asked_for_must_be_known(translator: Translator) -> None:
     assert zero.translate("5") == translator.between("n", "down").translate("5")
 
 
-def test_who_else_asks_a_folder_for_its_languages(trained: tuple[Path, list[str]]) -> None:
+def test_who_else_asks_a_folder_for_its_languages(trained: tuple[Path, str]) -> None:
     """The server lists the languages, and an inspection has the tag in its source.
 
     The model can be converted only for a library that takes tokens.
@@ -200,15 +168,15 @@ def test_who_else_asks_a_folder_for_its_languages(trained: tuple[Path, list[str]
     assert two_languages(folder) == ("n", "up")
 
 
-def test_a_language_is_added(trained: tuple[Path, list[str]], tmp_path: Path) -> None:
+def test_a_language_is_added(trained: tuple[Path, str], tmp_path: Path) -> None:
     """The tokenizer gets only its tag, and the known languages keep their rows.
 
     The first validation in a known direction therefore equals that of the start.
     """
-    start, out = trained[0], tmp_path / "more"
-    recipe = recipe_of(tmp_path, ("up", "far"), '["n-up", "n-far"]')
-    said = train(recipe, out, 60, f"start.model={start}")
-    assert any("gets the tokens <2far>" in line for line in said)
+    start, out = trained[0], tmp_path / "run"
+    recipe = recipe_of(tmp_path, "up", "far", directions=("n-up", "n-far"))
+    _, said = train(start_from(recipe, open_folder(start)))
+    assert "gets the tokens <2far>" in said
     logs = [RunFolder(folder).metrics.read_text("utf-8").splitlines() for folder in (start, out)]
     (last, *_), (first, *_) = (
         [json.loads(x)["valid"] for x in log if "valid" in x] for log in logs
@@ -225,10 +193,10 @@ def test_a_language_is_added(trained: tuple[Path, list[str]], tmp_path: Path) ->
 
 
 def test_a_start_of_several_languages_is_told_which(
-    trained: tuple[Path, list[str]], tmp_path: Path
+    trained: tuple[Path, str], tmp_path: Path
 ) -> None:
     """One corpus continues in one direction, which the recipe or the corpus names."""
-    recipe_of(tmp_path, ())
+    write_digits(tmp_path)
     start = open_folder(trained[0])
     run = RunFolder(tmp_path / "a", start)
     src, tgt, cache = (str(tmp_path / name) for name in ("n", "down", "cache"))
@@ -244,10 +212,10 @@ def test_a_start_of_several_languages_is_told_which(
 
 
 def test_a_doubt_names_the_language_that_was_asked_for(
-    trained: tuple[Path, list[str]], tmp_path: Path
+    trained: tuple[Path, str], tmp_path: Path
 ) -> None:
     """A multilingual folder names none itself."""
-    recipe_of(tmp_path, ())
+    write_digits(tmp_path)
     (tmp_path / "other").write_text("x\n" * 200)
     test = EvaluationData(src=tmp_path / "n", ref=(tmp_path / "other",), tgt_lang="up")
     assert "translates n to up" in evaluate_translator(open_folder(trained[0]), test).warnings[-1]
@@ -255,17 +223,9 @@ def test_a_doubt_names_the_language_that_was_asked_for(
 
 def test_both_ways_of_each_corpus_by_default(tmp_path: Path) -> None:
     """The source may have a tag too; held-out texts are in no direction's training data."""
-    corpora = tuple(
-        CorpusConfig(src=str(tmp_path / "n"), tgt=str(tmp_path / name), src_lang="n", tgt_lang=name)
-        for name in ("up", "far")
-    )
-    recipe_of(tmp_path, ())
-    data = DataConfig(
-        corpora=corpora, tag_source=True, hold_out=1, temperature=2, cache=str(tmp_path / "cache")
-    )
-    recipe = TranslateRecipe(
-        data=data, tokenizer=TokenizerConfig(vocab_size=320), out=str(tmp_path / "run")
-    )
+    recipe = recipe_of(tmp_path, "up", "far")
+    data = replace(recipe.data, valid=(), tag_source=True, hold_out=1, temperature=2)
+    recipe = replace(recipe, data=data, tokenizer=TokenizerConfig(vocab_size=320))
     said: list[str] = []
     texts = read_texts(recipe, RunFolder.of(recipe), said.append)
     for other in ("up", "far"):
@@ -288,10 +248,10 @@ def test_both_ways_of_each_corpus_by_default(tmp_path: Path) -> None:
 
 def test_tags_need_places(tmp_path: Path) -> None:
     """Learned positions need one for each tag, next to the tokens and the end."""
-    recipe = recipe_of(tmp_path, ("up", "far"))
-    places = "model.positions={kind = 'learned', max_length = 9}"
+    recipe = recipe_of(tmp_path, "up", "far")
+    model = replace(recipe.model, positions=Learned(max_length=9))
     with pytest.raises(InputError, match=r"max_length = 8 beside the ids .* up to 10 tokens"):
-        train(recipe, tmp_path / "run", 1, "batch.max_length=8", places)
+        train(replace(recipe, batch=replace(recipe.batch, max_length=8), model=model))
 
 
 CORPUS = CorpusConfig(src="a", tgt="b", src_lang="en", tgt_lang="de")
@@ -337,15 +297,10 @@ def test_two_vocabularies_contradict_several_languages() -> None:
 
 def test_a_validation_corpus_that_is_too_much(tmp_path: Path) -> None:
     """Unknown languages, or a second corpus for the same pair, are refused."""
-    recipe = load_recipe(str(recipe_of(tmp_path, ("up", "down"))), [f"out={tmp_path / 'run'}"])
-    assert isinstance(recipe, TranslateRecipe)
+    recipe = recipe_of(tmp_path, "up", "down")
     corpus, *_ = recipe.data.valid
-    strange = CorpusConfig(src="n", tgt="up", src_lang="n", tgt_lang="x")
-    for valid in ((corpus, corpus), (strange,)):
-        data = DataConfig(
-            root=str(tmp_path), cache=recipe.data.cache, corpora=recipe.data.corpora, valid=valid
-        )
-        changed = TranslateRecipe(data=data, tokenizer=recipe.tokenizer, out=recipe.out)
+    for valid in ((corpus, corpus), (replace(corpus, tgt_lang="x"),)):
+        changed = replace(recipe, data=replace(recipe.data, valid=valid))
         with pytest.raises(InputError, match=r"data\.valid has a corpus too many"):
             read_texts(changed, RunFolder.of(changed), lambda _: None)
 
