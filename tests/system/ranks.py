@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from tests.system.conftest import CommandLine, Ended, Running
-from tests.system.test_resume import SETTINGS
+from tests.system.test_resume import command as command_of_one
 
 LISTEN = 0x0A
 """The state of a socket that listens, in the kernel's tables."""
@@ -55,9 +55,7 @@ def run(dragoman: CommandLine, size: int, *arguments: object) -> Ended:
 
 def command(folder: Path, out: Path) -> list[object]:
     """A run in which all is random that can be."""
-    texts = ["--src", folder / "a.src", "--tgt", folder / "a.tgt", "--out", out]
-    settings = ("train.precision=fp32", "model.layer_drop=0.1", "train.max_steps=12")
-    return ["train", *texts, *SETTINGS, *settings]
+    return [*command_of_one(folder, out, "fp32"), "model.layer_drop=0.1", "train.max_steps=12"]
 
 
 def launch(environment: dict[str, str], *words: object) -> "subprocess.Popen[str]":

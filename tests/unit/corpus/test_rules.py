@@ -19,7 +19,6 @@ from dragoman.corpus.rules import (
     without_addresses,
     words,
 )
-from dragoman.errors import InputError
 
 GOOD = [
     ("A man in a red shirt is washing a car.", "Ein Mann in einem roten Hemd wäscht ein Auto."),
@@ -152,12 +151,6 @@ def test_addresses_are_no_words() -> None:
     """URLs, paths and mail addresses are not words; a mark alone is not an address."""
     text = r"see http://a.org/b (c\d) me@here.org @you at@ now"
     assert without_addresses(text) == "see @you at@ now"
-
-
-def test_what_is_skipped_is_a_rule() -> None:
-    """An unknown rule in `skip` is an error that names it."""
-    with pytest.raises(InputError, match=r"copies is not a rule.* did you mean"):
-        CleaningConfig(skip=("copies",))
 
 
 @pytest.mark.parametrize(

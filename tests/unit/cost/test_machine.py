@@ -193,12 +193,9 @@ def test_the_default_place_is_read_when_there_is_a_file(tmp_path: Path) -> None:
         ("cpu = 3", "line 1: cpu must be a section, not 3"),
         ("devices.t4.fp32_tflops = 0", "line 1: section devices.t4.fp32_tflops: value is 0"),
         ("devices.t4.memory_gb = nan", "it must be above 0"),
-        ("here.watts = 0", "it must be above 0"),
-        ("here.price_per_kwh = -0.3", "it must be at least 0"),
         ("gpu.layer_seconds = -1", "it must be at least 0"),
         ("cpu.training = 0", "it must be above 0 and at most 1: it is a share"),
         ("gpu.products = 1.01", "it must be above 0 and at most 1"),
-        ("gpu.decoding = 40", "it must be above 0 and at most 1"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:

@@ -128,14 +128,12 @@ def test_the_report_checks_its_own_form(sweep: Path) -> None:
     assert not broken.inside
 
 
-def test_a_budget_has_one_answer(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A budget is answered on the command line and in JSON."""
+def test_what_is_printed_and_drawn(
+    sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The law, the check and the budgets are printed, a PNG is drawn; a given budget is alone."""
     cost(arguments=[str(sweep)], fit=True, minutes=5.0, as_json=True)
     assert len(json.loads(capsys.readouterr().out)["budgets"]) == 1
-
-
-def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
-    """The law, the check and the budgets are printed, and a PNG is drawn."""
     larger, png = write_run(tmp_path / "larger", 128, 800), tmp_path / "law.png"
     report = report_scaling([sweep], CostOptions(fit=True, predict=(larger,)), refits=20)
     rows, *sentences = show_scaling(report)

@@ -309,22 +309,6 @@ def test_bad_json_lines_are_named(line: str, words: str, tmp_path: Path) -> None
         list(read_pairs(CorpusConfig(jsonl=str(path))))
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        {},
-        {"src": "a"},
-        {"tgt": "a"},
-        {"src": "a", "tgt": "b", "tsv": "c"},
-        {"tsv": "a", "jsonl": "b"},
-    ],
-)
-def test_a_corpus_has_exactly_one_layout(layout: dict[str, str]) -> None:
-    """None or more than one is refused with the three choices."""
-    with pytest.raises(InputError, match=r"src and tgt(, or tsv, or jsonl| \(--src and --tgt\))"):
-        CorpusConfig(**layout)  # type: ignore[arg-type]
-
-
 def test_texts_of_corpora_can_be_read_again(tmp_path: Path) -> None:
     """All texts of one side come before those of the other, and can be read repeatedly."""
     corpus = parallel(tmp_path, b"one\ntwo\n", b"eins\nzwei\n")

@@ -137,13 +137,6 @@ def test_texts_in_the_column_of_labels_are_found_out(
         load_labelled(path, LabelledLayout(), make_encoder(), labels=dataset.labels)
 
 
-@pytest.mark.parametrize("change", [{"label_column": 0}, {"text_column": 1}])
-def test_impossible_columns_are_refused(change: dict[str, int]) -> None:
-    """Label and text are two different columns, counted from 1."""
-    with pytest.raises(InputError, match="label_column"):
-        LabelledLayout(**change)  # type: ignore[arg-type]
-
-
 def test_the_report_counts_labels_and_cut_texts() -> None:
     """The report counts each label and the texts that are cut."""
     longer = int((made().texts.lengths > 30).sum())

@@ -139,13 +139,6 @@ def test_malformed_tags_are_counted_and_said(make_encoder: MakeEncoder, tmp_path
     assert as_iob1.tags.tolist() == dataset.tags.tolist()
 
 
-@pytest.mark.parametrize("change", [{"word_column": 0}, {"tag_column": 1}])
-def test_impossible_columns_are_refused(change: dict[str, int]) -> None:
-    """Word and tag are two different columns, counted from 1 or from the end."""
-    with pytest.raises(InputError, match="word_column"):
-        TaggedLayout(**change)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("limit", [7, 100])
 @pytest.mark.parametrize("sampling", [0.0, 0.5])
 def test_first_pieces_carry_the_tags(

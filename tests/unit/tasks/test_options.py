@@ -14,7 +14,10 @@ from torch import Tensor
 
 from dragoman.corpus.config import CleaningConfig
 from dragoman.data.batches import BatchConfig
+from dragoman.data.corpus import CorpusConfig
 from dragoman.data.documents import HoldOut
+from dragoman.data.labelled import LabelledLayout
+from dragoman.data.tagged import TaggedLayout
 from dragoman.decode import Prefixes
 from dragoman.decoding import GENERATING, TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
@@ -26,7 +29,9 @@ from dragoman.nn import Learned
 from dragoman.plain import to_plain
 from dragoman.ranges import ranges_of
 from dragoman.settings import parse_settings
+from dragoman.tasks.classify.task import ClassifyRecipe
 from dragoman.tasks.generate.batches import PackConfig
+from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.pretrain.batches import MaskConfig
 from dragoman.tasks.task import find_task
@@ -94,6 +99,33 @@ WRONG = [
     (TrainConfig, {"patience": 3}, 'schedule = "linear" falls to 0'),
     (TrainConfig, {"patience": 3, "schedule": "cosine"}, 'schedule = "cosine" falls to 0'),
     (TrainConfig, {"max_steps": 9, "weight_decay": 0.1}, 'weight_decay needs optimizer = "adamw"'),
+    (ClassifyRecipe, {"train": TrainConfig(max_steps=1, metric="accurcy")}, "mean accuracy"),
+    (
+        ClassifyRecipe,
+        {"train": TrainConfig(max_steps=1, metric="bleu")},
+        'train.metric = "bleu" is not measured .*accuracy, .*loss',
+    ),
+    (
+        GenerateRecipe,
+        {"train": TrainConfig(max_steps=1, r_drop=5.0)},
+        r'r_drop = 5.0 is for translation.*"generate"',
+    ),
+    *(
+        (PackConfig, {"packing": "documents", "fill_in_middle": 0.5, **wrong}, "fill_in_middle")
+        for wrong in ({"packing": "stream"}, {"length": 3})
+    ),
+    *(
+        (CorpusConfig, layout, r"src and tgt(, or tsv, or jsonl| \(--src and --tgt\))")
+        for layout in (
+            *({}, {"src": "a"}, {"tgt": "a"}),
+            *({"src": "a", "tgt": "b", "tsv": "c"}, {"tsv": "a", "jsonl": "b"}),
+        )
+    ),
+    (LabelledLayout, {"label_column": 0}, "label_column"),
+    (LabelledLayout, {"text_column": 1}, "label_column"),
+    (TaggedLayout, {"word_column": 0}, "word_column"),
+    (TaggedLayout, {"tag_column": 1}, "word_column"),
+    (CleaningConfig, {"skip": ("copies",)}, "copies is not a rule.* did you mean"),
 ]
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from tests.unit.train.encoder_recipes import classify_recipe
 from tests.unit.train.made import make_console
 
@@ -87,15 +86,6 @@ def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
         assert (copy, sorted(found)) == (copy, sorted(whole))
         tensors = [name for name in whole if name.endswith(".safetensors")]
         assert [name for name in tensors if found[name] != whole[name]] == []
-
-
-@pytest.mark.parametrize(
-    ("metric", "message"), [("accurcy", "did you mean accuracy"), ("bleu", "accuracy, .*loss")]
-)
-def test_a_metric_of_another_task(metric: str, message: str) -> None:
-    """A metric of another task is refused; the error lists the task's own."""
-    with pytest.raises(InputError, match=f'train.metric = "{metric}" is not measured .*{message}'):
-        ClassifyRecipe(train=TrainConfig(max_steps=1, metric=metric))
 
 
 def test_the_metric_is_the_tasks_own() -> None:

@@ -11,7 +11,6 @@ from tests.unit.train.made import PAD, TINY, VOCAB, make_batch, make_model, rand
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from dragoman.errors import InputError
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
@@ -19,8 +18,6 @@ from dragoman.models import (
     EncoderOnlyConfig,
 )
 from dragoman.models.heads import MaskedLanguageHead
-from dragoman.tasks.generate.recipe import GenerateRecipe
-from dragoman.train.config import TrainConfig
 from dragoman.train.objective import (
     CHUNK,
     GPU_LOGITS,
@@ -124,12 +121,6 @@ def test_r_drop_equals_its_definition(dtype: torch.dtype, cap: float | None) -> 
     assert apart > 1.0
     theirs = (plain[0] + plain[1]) / 2 + 5 / 4 * apart
     assert_same(ours, theirs, list(model.parameters()))
-
-
-def test_r_drop_is_refused_where_nothing_is_read_twice() -> None:
-    """A setting without effect would be misleading."""
-    with pytest.raises(InputError, match=r'r_drop = 5.0 is for translation.*"generate"'):
-        GenerateRecipe(train=TrainConfig(max_steps=1, r_drop=5.0))
 
 
 def pairs_loss(ids: Tensor, cap: float | None) -> tuple[Tensor, Callable[[], Tensor]]:

@@ -247,8 +247,6 @@ def test_what_cannot_be_frozen(prefixes: str, message: str) -> None:
     with pytest.raises(InputError, match=r"start\.freeze") as raised:
         freeze(make_model(), prefixes.split(" "))
     assert message in str(raised.value)
-    with pytest.raises(InputError, match=r"freeze = \[\".*\", ...\] without model"):
-        StartConfig(freeze=("encoder",))
 
 
 def test_a_model_has_the_special_tokens_of_its_texts() -> None:

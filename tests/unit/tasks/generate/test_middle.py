@@ -103,14 +103,6 @@ def test_validation_reads_from_left_to_right() -> None:
     assert plain == other
 
 
-@pytest.mark.parametrize("wrong", [{"packing": "stream"}, {"length": 3}, {"fill_in_middle": 1.5}])
-def test_settings_that_contradict_each_other(wrong: dict[str, object]) -> None:
-    """A stream has no documents to rearrange, and the marks need room."""
-    settings: dict[str, object] = {"packing": "documents", "fill_in_middle": 0.5, **wrong}
-    with pytest.raises(InputError, match="fill_in_middle"):
-        PackConfig(**settings)  # type: ignore[arg-type]
-
-
 def test_the_tokenizer_keeps_indentation() -> None:
     """Line feed plus indentation is one piece; cutting at the end of a line does not change ids."""
     tokenizer = train_tokenizer(50 * [CODE], TokenizerConfig(vocab_size=320))

@@ -10,6 +10,7 @@ from tests.unit.train.made import (
     TINY,
     VOCAB,
     make_batch,
+    make_job,
     make_model,
     make_stepper,
     random_pairs,
@@ -26,14 +27,12 @@ from dragoman.tasks.translate.job import (
     DIVERGED,
     FREQUENT,
     LOOPING,
-    assemble,
     faults,
     validate,
 )
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.translator import Translator
 from dragoman.train.job import Validation
-from dragoman.train.runfolder import RunFolder
 
 
 class Deaf(EncoderDecoder):
@@ -67,11 +66,9 @@ def stories(folder: Path, *settings: str) -> TranslateRecipe:
 @pytest.mark.parametrize("split", ["true", "false"])
 def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path: Path) -> None:
     """They are split into sentences or not, as the recipe or its texts decide."""
-    recipe = stories(tmp_path, f"decoding.split_sentences={split}")
-    with RunFolder.of(recipe).open(recipe) as folder:
-        job = assemble(recipe, folder, lambda _: None)
-        sources, _ = job.texts.first_lines(job.texts.validation[0], 3)
-        found = job.measure()
+    job, _ = make_job(stories(tmp_path, f"decoding.split_sentences={split}"))
+    sources, _ = job.texts.first_lines(job.texts.validation[0], 3)
+    found = job.measure()
     greedy = Translator(job.model, *job.tokenizers, decoding=job.config.decoding)
     options = replace(greedy.options, beam_size=1, retry=False)
     wanted = [line.text for line in greedy.translate(sources, options=options)]
@@ -81,10 +78,8 @@ def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path:
 
 def test_nothing_is_translated_for_the_loss_alone(tmp_path: Path) -> None:
     """If no translations are requested, the card mentions none."""
-    recipe = stories(tmp_path, "train.metric=loss", "train.validate_limit=0")
-    with RunFolder.of(recipe).open(recipe) as folder:
-        job = assemble(recipe, folder, lambda _: None)
-        found = job.measure()
+    job, _ = make_job(stories(tmp_path, "train.metric=loss", "train.validate_limit=0"))
+    found = job.measure()
     assert found.loss > 0
     assert (found.scores, found.examples) == ({}, ())
     assert job.card(found).judged == "The loss is in nats per target token."

@@ -273,7 +273,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "<pad> is a special token already",
     ),
     "temperature": ({"corpora": (CORPUS,), "temperature": 5.0}, r"temperature and data.tag_source"),
-    "below one": ({"temperature": 0.5}, r"temperature is 0\.5; it must be at least 1"),
 }
 
 

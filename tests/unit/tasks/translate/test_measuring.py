@@ -27,13 +27,15 @@ def write(path: Path, lines: list[str]) -> Path:
     return path
 
 
-def measured(
-    folder: Path, references: list[str], tokenize: str | None = None, tgt_lang: str | None = None
-) -> Report:
+def judged(folder: Path, hyp: list[str], ref: list[str], **more: str) -> Report:
+    """Return the report of a file of translations."""
+    test = EvaluationData(ref=(write(folder / "ref", ref),), **more)  # type: ignore[arg-type]
+    return evaluate_translator(write(folder / "hyp", hyp), test)
+
+
+def measured(folder: Path, references: list[str], **more: str) -> Report:
     """Return the report of a file whose last line is wrong."""
-    ref, hyp = write(folder / "ref", references), write(folder / "hyp", [*references[:-1], "x"])
-    test = EvaluationData(ref=(ref,), tokenize=tokenize, tgt_lang=tgt_lang)
-    return evaluate_translator(hyp, test)
+    return judged(folder, [*references[:-1], "x"], references, **more)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +61,8 @@ def test_another_form_of_unicode_is_told(tmp_path: Path, others: int) -> None:
     """Either side may differ; two sides in the same form, whichever it is, are fine."""
     one, other = ([normalize(form, "ọkọ̀ mẹ́ta")] * 5 + ["x"] * others for form in ("NFC", "NFD"))
     for hyp, ref, count in ((one, other, 1), (other, one, 1), (other, other, 0), (one, one, 0)):
-        test = EvaluationData(ref=(write(tmp_path / "ref", ref),))
-        report = evaluate_translator(write(tmp_path / "hyp", hyp), test)
-        assert sum("not in Unicode's form NFC" in each for each in report.warnings) == count
+        warnings = judged(tmp_path, hyp, ref).warnings
+        assert sum("not in Unicode's form NFC" in each for each in warnings) == count
 
 
 @pytest.mark.parametrize(
@@ -74,9 +75,8 @@ def test_another_form_of_unicode_is_told(tmp_path: Path, others: int) -> None:
 )
 def test_empty_lines_are_told(tmp_path: Path, hyp: list[str], ref: list[str], told: str) -> None:
     """Empty translations, as after a crash, and references are reported unless both are."""
-    test = EvaluationData(ref=(write(tmp_path / "ref", ref),))
-    report = evaluate_translator(write(tmp_path / "hyp", hyp), test)
-    found = [each for each in report.warnings if "nothing for" in each or "empty" in each]
+    warnings = judged(tmp_path, hyp, ref).warnings
+    found = [each for each in warnings if "nothing for" in each or "empty" in each]
     assert len(found) == bool(told)
     assert all(told in each for each in found)
 
@@ -109,16 +109,14 @@ def test_translations_that_are_like_their_sources_are_told(tmp_path: Path) -> No
     write(tmp_path / "de", ["der Hund schläft", "ein Haus"])
     write(tmp_path / "en", ["the dog sleeps", "a house"])
     hyp = write(tmp_path / "hyp", ["ein Hund schlief", "ein Haus"])
-
-    def are_told(src: str, ref: str, tgt_lang: str) -> bool:
-        test = EvaluationData(
-            src=tmp_path / src, ref=(tmp_path / ref,), src_lang=src, tgt_lang=tgt_lang
-        )
-        return any("whether --src" in each for each in evaluate_translator(hyp, test).warnings)
-
-    assert are_told("de", "en", "en")
-    assert not are_told("en", "de", "de")
-    assert not are_told("de", "en", "de")
+    for src, ref, tgt_lang, told in (
+        *(("de", "en", "en", True), ("en", "de", "de", False)),
+        ("de", "en", "de", False),
+    ):
+        files = {"src": tmp_path / src, "ref": (tmp_path / ref,)}
+        test = EvaluationData(**files, src_lang=src, tgt_lang=tgt_lang)  # type: ignore[arg-type]
+        warnings = evaluate_translator(hyp, test).warnings
+        assert any("whether --src" in each for each in warnings) == told
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:

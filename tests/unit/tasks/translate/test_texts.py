@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.disk import Disk
@@ -43,6 +44,9 @@ def make_recipe(
     return TranslateRecipe(
         data=data, tokenizer=TokenizerConfig(vocab_size=300), batch=NoisyBatchConfig(max_length=8)
     )
+
+
+validated = partial(make_recipe, lines=["one two"] * 20, valid=["one"] * 20)
 
 
 @pytest.mark.parametrize("lines", [["word " * 100], [" ", ""]], ids=["too long", "empty"])
@@ -133,23 +137,17 @@ def test_texts_like_those_held_out_are_counted(
     assert any("more with the text of one of these" in sentence for sentence in said), said
 
 
-@pytest.mark.parametrize("task", ["translate", "classify", "tag"])
-def test_a_faulty_file_is_found_before_a_tokenizer_is_trained(task: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("make", "key"), [(validated, "valid_tgt"), (classify_recipe, "valid"), (tag_recipe, "valid")]
+)
+def test_a_faulty_file_is_found_before_a_tokenizer_is_trained(
+    tmp_path: Path, make: Callable[[Path], Any], key: str
+) -> None:
     """The validation file is checked as well."""
     wrong = tmp_path / "wrong"
     wrong.write_text("one\nword\n", encoding="utf-8")
-    recipe: RunRecipe
-    match task:
-        case "translate":
-            recipe = make_recipe(tmp_path, ["one two"] * 20, ["one"] * 20)
-            recipe = replace(recipe, data=replace(recipe.data, valid_tgt=str(wrong)))
-        case "classify":
-            recipe = classify_recipe(tmp_path)
-            recipe = replace(recipe, data=replace(recipe.data, valid=str(wrong)))
-        case _:
-            recipe = tag_recipe(tmp_path)
-            recipe = replace(recipe, data=replace(recipe.data, valid=str(wrong)))
-    said: list[str] = []
+    recipe, said = make(tmp_path), list[str]()
+    recipe = replace(recipe, data=replace(recipe.data, **{key: str(wrong)}))
     with pytest.raises(InputError, match=r"wrong (line 1|has 2)"):
-        find_task(task).assemble(recipe, RunFolder(tmp_path), said.append, unchecked)
+        find_task(recipe.task).assemble(recipe, RunFolder(tmp_path), said.append, unchecked)
     assert not said
