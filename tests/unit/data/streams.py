@@ -43,6 +43,13 @@ def same(one: Batch, two: Batch) -> bool:
     return all(bool(torch.as_tensor(a == b).all()) for a, b in pairs)
 
 
+def assert_fixed(source: Any, count: int) -> None:  # noqa: ANN401 -- of any task
+    """Validation has each of `count` texts once, in the same batches each time."""
+    first, second = (list(source.fixed()) for _ in range(2))
+    assert sorted(int(i) for batch in first for i in batch.indices) == list(range(count))
+    assert all(same(one, two) for one, two in zip(first, second, strict=True))
+
+
 def assert_resumes(source: BatchSource[Batch], after: int, *others: BatchSource[Batch]) -> None:
     """A state saved as JSON resumes exactly, even in a stream with another seed.
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from tests.unit.data.streams import assert_resumes, epoch_of
+from tests.unit.data.streams import assert_fixed, assert_resumes, epoch_of
 
 from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged, SpecialIds
@@ -169,10 +168,7 @@ def test_rows_are_framed_and_cut(max_length: int) -> None:
 
 def test_evaluation_holds_all_texts_in_fixed_batches() -> None:
     """Every text comes once, in the same batches each time."""
-    config = BatchConfig(max_tokens=300)
-    first, second = (list(class_batches(made(), config).fixed()) for _ in range(2))
-    assert sorted(i for batch in first for i in batch.indices.tolist()) == list(range(200))
-    assert all(torch.equal(a.ids_BL, b.ids_BL) for a, b in zip(first, second, strict=True))
+    assert_fixed(class_batches(made(), BatchConfig(max_tokens=300)), 200)
     short = BatchConfig(max_tokens=300, max_length=10)
     assert max(batch.ids_BL.shape[1] for batch in class_batches(made(), short).fixed()) == 12
 

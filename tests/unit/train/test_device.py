@@ -1,7 +1,7 @@
 """The choice of device and precision for training."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -27,27 +27,22 @@ def use_gpus(monkeypatch: pytest.MonkeyPatch) -> UseGpus:
 
 
 @pytest.mark.parametrize(
-    ("names", "num_gpus", "said"),
+    ("number", "sees", "give"),
     [
-        (
-            *(("toaster", "mps", "mps:0", "meta"), 0),
-            'dragoman runs on "cpu" and "cuda", not on "{}"; give cpu or auto.',
-        ),
-        (("cuda:2", "cuda:x"), 0, "(torch sees no GPU); give cpu or auto."),
-        (("cuda:2", "cuda:x"), 1, "(torch sees 1 GPU); give cpu, cuda or auto."),
-        (("cuda:2", "cuda:x"), 2, "(torch sees 2 GPUs); give cpu, cuda or auto."),
+        (0, "no GPU", "cpu or auto"),
+        (1, "1 GPU", "cpu, cuda or auto"),
+        (2, "2 GPUs", "cpu, cuda or auto"),
     ],
 )
-def test_a_device_that_is_not_there(
-    use_gpus: UseGpus, names: Sequence[str], num_gpus: int, said: str
-) -> None:
+def test_a_device_that_is_not_there(use_gpus: UseGpus, number: int, sees: str, give: str) -> None:
     """The error lists only available devices; other kinds are not supported at all."""
-    use_gpus(num_gpus)
-    for name in names:
+    use_gpus(number)
+    said = dict.fromkeys(("cuda:2", "cuda:x"), 'There is no device "{}" here (torch sees {})')
+    unknown = 'dragoman runs on "cpu" and "cuda", not on "{}"'
+    for name, sentence in {**said, **dict.fromkeys(("toaster", "mps:0", "meta"), unknown)}.items():
         with pytest.raises(InputError) as caught:
             choose_device(name)
-        there = f'There is no device "{name}" here ' if said.startswith("(") else ""
-        assert str(caught.value) == there + said.format(name)
+        assert str(caught.value) == f"{sentence.format(name, sees)}; give {give}."
 
 
 def test_a_gpu_by_number(use_gpus: UseGpus) -> None:

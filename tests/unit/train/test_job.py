@@ -1,20 +1,30 @@
-"""Laws of runs of any task: resuming after a kill, and the task's own metric."""
+"""Laws of runs of any task: resuming after a kill, checks of the data, and the best model."""
 
+import json
+import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from shutil import copyfile
+from typing import Any
 
+import pytest
 from tests.unit.train.encoder_recipes import classify_recipe
-from tests.unit.train.made import make_console
+from tests.unit.train.hand import TASKS
+from tests.unit.train.made import make_console, make_job
+from torch import nn
 
+from dragoman.data.batches import Stream
 from dragoman.errors import InputError
+from dragoman.models import ModelConfig
 from dragoman.tasks.classify.task import ClassifyRecipe
 from dragoman.tasks.task import train
 from dragoman.train.config import TrainConfig
+from dragoman.train.job import is_better
 from dragoman.train.recipe import RunRecipe
 
 CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir"}
@@ -92,3 +102,91 @@ def test_the_metric_is_the_tasks_own() -> None:
     """By default the best model is chosen by the task's own metric."""
     assert ClassifyRecipe().metric == ClassifyRecipe.metrics[0]
     assert ClassifyRecipe(train=TrainConfig(max_steps=1, metric="loss")).metric == "loss"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_check_comes_before_the_weights(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is called once with the model's real vocabulary and all batches, before any random draw.
+
+    Initializing a model that fills the memory would delay the error too long.
+    """
+    recipe = TASKS[task](tmp_path).recipe
+    asked: list[tuple[ModelConfig, Stream[Any], int]] = []
+
+    def refuse(config: ModelConfig, batches: Stream[Any], validation: Iterable[Any]) -> None:
+        asked.append((config, batches, sum(batch.num_targets for batch in validation)))
+        raise InputError("no")
+
+    def too_early(self: nn.Module) -> None:
+        pytest.fail(f"{type(self).__name__} was made")
+
+    monkeypatch.setattr(nn.Linear, "reset_parameters", too_early)
+    monkeypatch.setattr(nn.Embedding, "reset_parameters", too_early)
+    console, _ = make_console(terminal=False)
+    with pytest.raises(InputError, match="no"):
+        train(recipe, console=console, estimate=lambda: refuse)
+    [(config, batches, validated)] = asked
+    assert config.kind == recipe.model.kind
+    assert getattr(config, "vocab_size", 1) > 0
+    assert batches.num_batches > 0
+    assert validated > 0
+
+
+@pytest.mark.parametrize("task", ["translate", "generate", "classify", "tag"])
+def test_a_run_goes_on_with_the_texts_that_judged_it(task: str, tmp_path: Path) -> None:
+    """Other validation texts would choose another best model; older runs do not record them."""
+    recipe = TASKS[task](tmp_path).recipe
+    given: dict[str, Any] = {}
+    for side in ("src", "tgt") if task == "translate" else ("train",):
+        found = getattr(recipe.data, side)
+        path = copyfile(found if isinstance(found, str) else found[0], tmp_path / f"valid.{side}")
+        name = "valid" if side == "train" else f"valid_{side}"
+        given[name] = str(path) if isinstance(found, str) else (str(path),)
+    recipe = replace(recipe, data=replace(recipe.data, **given))
+    state = json.loads(json.dumps(make_job(recipe)[0].batches.state_dict()))
+    make_job(recipe)[0].batches.load_state_dict(state)
+    for path in tmp_path.glob("valid.*"):
+        path.write_text(path.read_text("utf-8") * 2, "utf-8")
+    changed = make_job(recipe)[0].batches
+    with pytest.raises(InputError, match="validation data have changed"):
+        changed.load_state_dict(state)
+    changed.load_state_dict({k: v for k, v in state.items() if k != "validation"})
+    assert changed.state_dict()["validation"] != state["validation"]
+
+
+ONE, TWO = ({"loss": x, "bleu": x, "chrf": x} for x in (1.0, 2.0))
+FAILED, POOR = {"loss": math.nan, "bleu": math.nan}, {"loss": 99.0, "bleu": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "metric"),
+    [
+        (ONE, TWO, "loss"),
+        (TWO, ONE, "bleu"),
+        (TWO, ONE, "chrf"),
+        (TWO, {"loss": 1.0, "bleu": math.nan}, "bleu"),
+        (POOR, FAILED, "loss"),
+        (POOR, FAILED, "bleu"),
+        ({"loss": 6.0, "bleu": 20.0}, {"loss": 6.5, "bleu": 20.0}, "bleu"),
+        ({"loss": 6.0, "bleu": 0.0}, {"loss": 6.5, "bleu": 0.4}, "bleu"),
+        ({"loss": 7.0, "bleu": 1.1}, {"loss": 6.0, "bleu": 0.9}, "bleu"),
+        ({"loss": 9.0, "bleu": 3.0}, {"loss": math.inf, "bleu": 50.0}, "bleu"),
+        ({"loss": 9.0, "bleu": 3.0}, {"loss": math.nan, "bleu": 50.0}, "bleu"),
+    ],
+)
+def test_which_is_better(
+    better: Mapping[str, float], worse: Mapping[str, float], metric: str
+) -> None:
+    """A smaller loss or a larger score is better; ties go to the smaller loss, and NaN loses.
+
+    Scores below 1 are ties: the loss is more informative than a BLEU of 0.4. No score makes up for
+    a loss that is not finite, since such a model is never exported. Equal results are not better,
+    and any result is better than none.
+    """
+    assert is_better(better, worse, metric)
+    assert not is_better(worse, better, metric)
+    for found in (better, worse):
+        assert not is_better(found, found, metric)
+        assert is_better(found, None, metric)

@@ -8,7 +8,7 @@ from trace import Trace
 import numpy as np
 import pytest
 import torch
-from tests.unit.data.streams import Doubling, assert_resumes, epoch_of, same
+from tests.unit.data.streams import Doubling, assert_fixed, assert_resumes, epoch_of
 from tests.unit.data.streams import pairs_of as made_of
 from tests.unit.tasks.tiny import make_tokenizer
 
@@ -43,32 +43,36 @@ def test_tensors_of_a_batch() -> None:
     assert batch.src_BS.dtype == torch.int64
 
 
-def test_pairs_keep_their_ids(make_dataset: MakeDataset) -> None:
-    """A row contains the ids of the pair that `indices` names, from any corpus."""
-    datasets = [make_dataset(40, "a"), make_dataset(70, "b")]
-    for batch in epoch_of(Stream(PairBatches(datasets, BatchConfig(max_tokens=200)), seed=0)):
-        for row, index in enumerate(batch.indices):
-            dataset, i = (datasets[0], index) if index < 40 else (datasets[1], index - 40)
-            for ids_BL, side in ((batch.src_BS, dataset.src), (batch.tgt_out_BT, dataset.tgt)):
-                expected = [*side[i].tolist(), 3]
-                assert ids_BL[row, : len(expected)].tolist() == expected
-                assert (ids_BL[row, len(expected) :] == 0).all()
-
-
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset, sampling: float) -> None:
-    """Batches are within the budget including padding, and report their share of padding."""
+    """Batches are within the budget including padding, and report their share of padding.
+
+    A row has the ids of the pair that `indices` names, unless sampling lengthens it in each epoch.
+    """
+    datasets, tokens = [make_dataset(200, "a"), make_dataset(300, "b")], list[int]()
     config = BatchConfig(max_tokens=300, subword_sampling=sampling)
-    splits = (Doubling(), Doubling())
-    batches = Stream(PairBatches([make_dataset(500)], config, splits=splits), seed=1)
+    batches = Stream(PairBatches(datasets, config, splits=(Doubling(), Doubling())), seed=1)
     for number in range(2):
         epoch = epoch_of(batches)
         assert pairs_of(epoch) == Counter(range(500))
         assert batches.epoch == number
         sizes = [batch.src_BS.numel() + batch.tgt_out_BT.numel() for batch in epoch]
         assert max(sizes) <= 300
-        share = 1 - sum(batch.num_tokens for batch in epoch) / sum(sizes)
-        assert batches.padding == pytest.approx(share)
+        tokens.append(sum(batch.num_tokens for batch in epoch))
+        assert batches.padding == pytest.approx(1 - tokens[-1] / sum(sizes))
+    least = sum(int(side.lengths.sum()) + len(side) for d in datasets for side in (d.src, d.tgt))
+    if sampling:
+        assert min(tokens) > least + 200
+        assert tokens[0] != tokens[1]
+        return
+    assert tokens == [least, least]
+    for batch in epoch:
+        for row, index in enumerate(batch.indices):
+            dataset, i = (datasets[0], index) if index < 200 else (datasets[1], index - 200)
+            for ids_BL, side in ((batch.src_BS, dataset.src), (batch.tgt_out_BT, dataset.tgt)):
+                expected = [*side[i].tolist(), 3]
+                assert ids_BL[row, : len(expected)].tolist() == expected
+                assert (ids_BL[row, len(expected) :] == 0).all()
 
 
 def test_epochs_differ_in_batches_and_in_their_order(make_dataset: MakeDataset) -> None:
@@ -140,27 +144,10 @@ def test_nothing_left_to_train_on_is_refused() -> None:
         Stream(PairBatches([small_dataset()], BatchConfig(max_length=1)), seed=0)
 
 
-def test_sampling_lengthens_and_changes_each_epoch(make_dataset: MakeDataset) -> None:
-    """Sampled epochs have more tokens than the corpus, and each differs."""
-    dataset = make_dataset(200)
-    config = BatchConfig(max_tokens=300, subword_sampling=0.3)
-    batches = Stream(PairBatches([dataset], config, splits=(Doubling(), Doubling())), seed=1)
-    tokens = [sum(b.num_tokens - b.num_targets for b in epoch_of(batches)) for _ in range(2)]
-    assert min(tokens) > int(dataset.src.lengths.sum()) + 200
-    assert tokens[0] != tokens[1]
-
-
 def test_evaluation_holds_all_pairs_in_fixed_batches(make_dataset: MakeDataset) -> None:
     """Every pair comes once, even empty and long ones, in the same batches each time."""
-    dataset = make_dataset(300)
-    first, second = (
-        list(PairBatches([dataset], BatchConfig(max_tokens=200)).fixed()) for _ in range(2)
-    )
-    assert pairs_of(first) == Counter(range(300))
-    assert all(same(one, two) for one, two in zip(first, second, strict=True))
-    assert pairs_of(
-        list(PairBatches([small_dataset()], BatchConfig(max_tokens=5)).fixed())
-    ) == Counter(range(3))
+    assert_fixed(PairBatches([make_dataset(300)], BatchConfig(max_tokens=200)), 300)
+    assert_fixed(PairBatches([small_dataset()], BatchConfig(max_tokens=5)), 3)
 
 
 def test_an_epoch_is_planned_at_once() -> None:
