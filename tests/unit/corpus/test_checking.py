@@ -341,18 +341,6 @@ def test_parts_are_named_by_their_languages(tmp_path: Path) -> None:
         files_of(one_name, tmp_path / "out", [""])
 
 
-@pytest.mark.parametrize("language", ["english", "xx", "ady"])
-def test_a_language_that_nobody_knows_removes_nothing(language: str) -> None:
-    """An unknown language is reported once, and no text is certain to be in another language."""
-    pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
-    pairs = [(f"The old man in a red shirt washes car {n}.", f"Ein Satz, {n}.") for n in "abc"]
-    with pytest.warns(UserWarning, match=f"cannot identify {language}"):
-        found = check(lambda: pairs, CleaningConfig(), (language, "de"))
-    assert found.kept.all()
-    skipped = CleaningConfig(skip=("language",))
-    assert check(lambda: pairs, skipped, (language, "de")).kept.all()
-
-
 def test_texts_that_another_tool_has_cut() -> None:
     """Texts in subword pieces are reported, but not removed."""
     pairs = [(f"Dog number {n} is out@@ side.", f"Hund Nummer {n} ist draußen.") for n in "abc"]

@@ -63,19 +63,11 @@ def test_json_has_no_damaged_bytes(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_columns_by_number_are_merged_to_two(tmp_path: Path) -> None:
-    """Only the two columns are written: other pairs have nothing for the rest."""
-    data = b"a.org\tone\teins\nb.org\ttwo\tzwei\n"
-    wide, plain = written(tmp_path, a_tsv=data, b_tsv=b"three\tdrei\n")
-    corpora = corpora_of([f"{wide},2,3", plain], PairFiles())
-    assert layout_of(corpora[0]).src_key == KEYS[0]
-    out = tmp_path / "out"
-    assert write_merged(corpora, [[1] * 2, [1]], [out]) == 3
-    assert out.read_bytes() == b"one\teins\ntwo\tzwei\nthree\tdrei\n"
-
-
 def test_numbers_are_columns_of_narrow_tables_too(tmp_path: Path) -> None:
-    """Column numbers apply to two-column tables that have them; others are source and target."""
+    """Column numbers apply to two-column tables that have them; others are source and target.
+
+    Only the two columns are written, since other pairs have nothing for the rest.
+    """
     wide, narrow = written(tmp_path, a_tsv=b"one\teins\tuna\t0.9\n", b_tsv=b"two\tzwei\n")
     out = tmp_path / "out"
     for given, keys, expected in (
@@ -84,6 +76,7 @@ def test_numbers_are_columns_of_narrow_tables_too(tmp_path: Path) -> None:
         ([wide, narrow], ("1", "3"), b"one\tuna\ntwo\tzwei\n"),
     ):
         corpora = corpora_of(given, PairFiles(src_key=keys[0], tgt_key=keys[1]))
+        assert layout_of(corpora[0]).src_key == KEYS[0]
         write_merged(corpora, [[1]] * len(given), [out])
         assert out.read_bytes() == expected
         out.unlink()

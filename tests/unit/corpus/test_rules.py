@@ -200,6 +200,8 @@ def test_the_script_of_an_unknown_language_is_checked(
     with pytest.warns(UserWarning, match=f"cannot identify {language}, so only the script"):
         found = check(lambda: pairs, CleaningConfig(skip=("ratio",)), ("en", language))
     assert [n for n, kept in enumerate(found.kept) if not kept] == [7]
+    skipped = CleaningConfig(skip=("ratio", "language"))
+    assert check(lambda: pairs, skipped, ("en", language)).kept.all()
 
 
 def test_an_unknown_language_in_two_scripts_is_not_checked() -> None:

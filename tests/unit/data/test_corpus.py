@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import json
 import lzma
 import os
 import re
@@ -197,13 +196,6 @@ def test_a_damaged_compressed_file_is_noticed(ending: str, tmp_path: Path) -> No
             list(read_lines(path))
 
 
-def test_two_parallel_files(tmp_path: Path) -> None:
-    """Lines are paired by number; the last line feed may be missing."""
-    corpus = parallel(tmp_path, b"one\ntwo\n", b"eins\r\nzwei")
-    assert list(read_pairs(corpus)) == [("one", "eins"), ("two", "zwei")]
-    assert list(read_pairs(parallel(tmp_path, b"one", b"eins"))) == [("one", "eins")]
-
-
 def test_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
     """Both counts are reported, whichever file is longer."""
     for src, tgt, words in [
@@ -276,16 +268,6 @@ def test_tsv(tmp_path: Path) -> None:
         path.write_bytes(b"one\teins\ntwo\tzwei\n" + line + b"\n")
         with pytest.raises(InputError, match=words):
             list(read_pairs(corpus))
-
-
-def test_json_lines(tmp_path: Path) -> None:
-    """Texts are found at their keys, also in nested objects."""
-    path = tmp_path / "pairs.jsonl"
-    path.write_text('{"src": "one\\ntwo", "tgt": "eins"}\n')
-    assert list(read_pairs(CorpusConfig(jsonl=str(path)))) == [("one\ntwo", "eins")]
-    path.write_text(json.dumps({"translation": {"en": "one", "de": "eins"}}))
-    corpus = CorpusConfig(jsonl=str(path), src_key="translation.en", tgt_key="translation.de")
-    assert list(read_pairs(corpus)) == [("one", "eins")]
 
 
 @pytest.mark.parametrize(

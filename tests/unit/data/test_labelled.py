@@ -40,16 +40,6 @@ def made(count: int = 200) -> LabelledDataset:
     )
 
 
-def test_a_tsv_is_label_tab_text(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """Texts become ids, and labels become their index among the sorted labels."""
-    path = written(tmp_path, "pos\tgood\nneg\tbad  one\npos\t好吃\n")
-    dataset = load_labelled(path, LabelledLayout(), make_encoder())
-    assert dataset.labels == ("neg", "pos")
-    assert dataset.targets.tolist() == [1, 0, 1]
-    assert dataset.texts[1].tolist() == [ord(char) + 4 for char in "bad  one"]
-    assert dataset.texts[2].tolist() == [ord(char) + 4 for char in "好吃"]
-
-
 def test_columns_header_and_names_can_be_set(make_encoder: MakeEncoder, tmp_path: Path) -> None:
     """Any two columns work, a header is not an example, and labels can be renamed."""
     path = written(tmp_path, "id\tsentence\tgold\n1\tgood\t1\n2\tbad\t0\n")
@@ -109,8 +99,12 @@ def test_a_header_alone_is_no_text(
 
 
 def test_given_labels_decide_the_numbers(make_encoder: MakeEncoder, tmp_path: Path) -> None:
-    """Validation uses the label numbers of training; an unknown label is an error."""
-    path = written(tmp_path, "pos\tgood\nneg\tbad\n")
+    """They are those of training, or sorted; an unknown label is an error. Texts become ids."""
+    path = written(tmp_path, "pos\t好吃\nneg\tbad  one\n")
+    dataset = load_labelled(path, LabelledLayout(), make_encoder())
+    assert (dataset.labels, dataset.targets.tolist()) == (("neg", "pos"), [1, 0])
+    for text, ids in zip(("好吃", "bad  one"), (dataset.texts[0], dataset.texts[1]), strict=True):
+        assert ids.tolist() == [ord(char) + 4 for char in text]
     given = ("pos", "neutral", "neg")
     dataset = load_labelled(path, LabelledLayout(), make_encoder(), labels=given)
     assert dataset.labels == given

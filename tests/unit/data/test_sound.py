@@ -32,17 +32,13 @@ def tone(hertz: float, rate: int, seconds: float = 0.5) -> Tensor:
 
 
 def test_samples_are_read_as_they_are(tmp_path: Path) -> None:
-    """Samples are from -1 to almost 1, in order."""
+    """Samples are from -1 to almost 1, in order; two channels, interleaved, are averaged."""
     numbers = [0, 1, -1, 12_345, 32_767, -32_768]
     path = write(tmp_path / "a.wav", struct.pack("<6h", *numbers))
     samples = read_wav(path)
     assert samples.dtype == torch.float32
     assert samples.tolist() == [number / 32768 for number in numbers]
     assert read_wav(str(path)).tolist() == samples.tolist()
-
-
-def test_two_channels_are_averaged(tmp_path: Path) -> None:
-    """The left and right samples are interleaved in the file."""
     path = write(tmp_path / "a.wav", struct.pack("<4h", 100, 300, -500, 100), channels=2)
     assert (read_wav(path) * 32768).tolist() == [200, -200]
 

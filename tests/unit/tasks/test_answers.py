@@ -188,16 +188,6 @@ def test_submitting_takes_what_asking_takes(name: str) -> None:
     assert len([*answering.submit(["the cat"])]) == 1
 
 
-def test_a_request_may_have_terms() -> None:
-    """Terms, kept text and prefixes give the results of a plain call."""
-    translator = ANSWERING["Translator"]()
-    given: dict[str, Any] = {"glossary": {"cat": "tree"}, "kept": [[(0, 3)]]}
-    found = [*translator.submit(["the cat"], Decoding(beam_size=2), **given)]
-    assert found == [(0, translator.translate(["the cat"], beam_size=2, **given)[0])]
-    found = [*translator.submit(["the cat"], prefixes=["sees"])]
-    assert found == [(0, translator.translate("the cat", prefix="sees"))]
-
-
 def test_without_a_seed_samples_differ() -> None:
     """Samples without a seed differ, unless the options have one."""
     generator = ANSWERING["Generator"]()

@@ -148,8 +148,6 @@ def test_the_search_is_that_without_terms(translator: Translator) -> None:
     sampled = translator.translate(line, glossary=terms, options=sampling)
     every = (sampled, *sampled.alternatives)
     assert [each.terms[0].outcome for each in every] == ["applied"] * 3
-    with pytest.raises(InputError, match=r"temperature is 1\.0 with a glossary"):
-        translator.translate(line, glossary=terms, options=Decoding(temperature=1.0))
 
 
 def test_the_alignment_is_that_of_the_search(
