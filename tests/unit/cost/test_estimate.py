@@ -312,18 +312,16 @@ ROOM = [
 
 @pytest.mark.parametrize(("name", "key"), ROOM)
 def test_a_sentence_is_as_long_as_asked_for_or_refused(name: str, key: str) -> None:
-    """Every task uses the requested length, or refuses one beyond the recipe's limit."""
+    """Every task uses the requested length, or refuses one beyond the recipe's limit.
+
+    The default length is thirty tokens, or that limit if it is smaller.
+    """
     recipe = find_recipe(name, [f"{key}=50"])
     for length in (1, 49, 50):
         assert recipe.work(length).length == length
     said = rf"length = 51 is over the recipe's {key} = 50: ask for 50 or less, or add {key}=51"
     with pytest.raises(InputError, match=said):
         recipe.work(51)
-
-
-@pytest.mark.parametrize(("name", "key"), ROOM)
-def test_a_length_that_nobody_asked_for_fits(name: str, key: str) -> None:
-    """The default length is thirty tokens, or the recipe's limit if that is smaller."""
     assert find_recipe(name).work().length == LENGTH
     assert find_recipe(name, [f"{key}=16"]).work().length == 16
 

@@ -14,7 +14,6 @@ from tests.unit.tasks.readers import (
 from tests.unit.train.encoder_recipes import classify_recipe
 from tests.unit.train.made import make_job
 
-from dragoman.data.labelled import LabelledLayout
 from dragoman.errors import InputError
 from dragoman.models.heads import ClassificationHead
 from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe
@@ -25,17 +24,6 @@ from dragoman.tasks.lines import to_chunks
 def recipe(tmp_path: Path) -> ClassifyRecipe:
     """A recipe that classifies texts as good or bad."""
     return classify_recipe(tmp_path)
-
-
-def test_what_was_learned_is_told(recipe: ClassifyRecipe) -> None:
-    """The job has the label names, the length limit, the validation set and the command to use."""
-    layout = LabelledLayout(rename={"0": "negative", "1": "positive"})
-    data, batch = replace(recipe.data, layout=layout), replace(recipe.batch, max_length=99)
-    job, said = make_job(replace(recipe, data=data, batch=batch))
-    assert any("8 texts of" in each for each in said)
-    assert job.config.model.head.labels == ("negative", "positive")
-    assert job.config.reading.max_tokens == 99
-    assert "dragoman classify" in job.card(job.measure()).use
 
 
 def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:

@@ -92,17 +92,6 @@ def test_batches_of_rearranged_documents() -> None:
     assert_resumes(source, 3, replace(source, config=replace(config, fill_in_middle=0.4)))
 
 
-def test_validation_reads_from_left_to_right() -> None:
-    """Validation batches are not rearranged, so losses can be compared."""
-    dataset, config = made(), PackConfig(length=16, rows=4, packing="documents")
-    with_middle = replace(config, fill_in_middle=1.0)
-    plain, other = (
-        [batch.inputs_BL.tolist() for batch in PackedBatches(dataset, c, None, MIDDLE).fixed()]
-        for c in (config, with_middle)
-    )
-    assert plain == other
-
-
 def test_the_tokenizer_keeps_indentation() -> None:
     """Line feed plus indentation is one piece; cutting at the end of a line does not change ids."""
     tokenizer = train_tokenizer(50 * [CODE], TokenizerConfig(vocab_size=320))

@@ -146,14 +146,6 @@ def recipe(tmp_path: Path) -> TagRecipe:
     return tag_recipe(tmp_path)
 
 
-def test_what_was_learned_is_told(recipe: TagRecipe) -> None:
-    """The messages have the validation set, the kind of words and the command to use."""
-    job, said = make_job(recipe)
-    assert any("8 sentences of" in each for each in said)
-    assert job.config.reading.words == "spaced"
-    assert "dragoman tag" in job.card(job.measure()).use
-
-
 def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
     """A tagger reads pieces and word features as validation does, and gives the same tags.
 
