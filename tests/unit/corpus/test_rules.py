@@ -110,8 +110,7 @@ def test_rules_take_linear_time(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["So...", "那么……", "妈......", "他说：“好吧……”", "她问：“真的？！”", "네...", "هل؟؟"],
+    "text", ["So...", "那么……", "妈......", "他说：“好吧……”", "她问：“真的？！”", "네...", "هل؟؟"]
 )
 def test_short_dialogue_has_letters_enough(text: str) -> None:
     """Punctuation does not make a short line fail the rule about letters."""
@@ -136,8 +135,7 @@ def test_words_without_spaces_are_counted_by_letters(text: str, count: float) ->
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize(
-    "text",
-    ["पुस्तक हिन्दी", "ọkọ̀ mẹ́ta", "הָיָ֣ה הַדָּבָ֑ר", "བློ་རྩལ", "น้ ดื่", "က္ ကျွ", "𞤢𞥄𞤣 𞤢"],
+    "text", ["पुस्तक हिन्दी", "ọkọ̀ mẹ́ta", "הָיָ֣ה הַדָּבָ֑ר", "བློ་རྩལ", "น้ ดื่", "က္ ကျွ", "𞤢𞥄𞤣 𞤢"]
 )
 def test_signs_are_parts_of_words(text: str, form: Literal["NFC", "NFD"]) -> None:
     """Combining signs count as letters, whatever the script, and do not make words longer."""

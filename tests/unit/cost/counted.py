@@ -7,11 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
-from torch.utils.flop_counter import (
-    FlopCounterMode,
-    sdpa_backward_flop_count,
-    sdpa_flop_count,
-)
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from dragoman.cost.counting import TrainingStep, training_step
 from dragoman.data.shape import Shape

@@ -8,12 +8,7 @@ from tests.unit.cost.counted import counted, counted_training, make, step_of, va
 
 from dragoman.cost.counting import decoding_step
 from dragoman.data.shape import Shape
-from dragoman.models import (
-    DecoderOnly,
-    EncoderDecoder,
-    ModelConfig,
-    count_parameters,
-)
+from dragoman.models import DecoderOnly, EncoderDecoder, ModelConfig, count_parameters
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.nn import (
     ALiBi,

@@ -9,13 +9,7 @@ from unicodedata import normalize
 import numpy as np
 import pytest
 
-from dragoman.data.checks import (
-    Pair,
-    corpus_warnings,
-    find_shift,
-    overlap_warnings,
-    script_of,
-)
+from dragoman.data.checks import Pair, corpus_warnings, find_shift, overlap_warnings, script_of
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.languages import LangCodes
 

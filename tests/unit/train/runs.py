@@ -55,10 +55,7 @@ def change(recipe: TranslateRecipe, **values: int) -> TranslateRecipe:
 
 
 def train_scored(
-    recipe: TranslateRecipe,
-    scorer: Score,
-    console: Console | None = None,
-    check: Check = unchecked,
+    recipe: TranslateRecipe, scorer: Score, console: Console | None = None, check: Check = unchecked
 ) -> TrainResult:
     """Train with given scores, silently unless there is a console."""
     console = console or make_console(terminal=False)[0]

@@ -11,12 +11,7 @@ from tests.unit.train.made import PAD, TINY, VOCAB, make_batch, make_model, rand
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from dragoman.models import (
-    DecoderOnly,
-    DecoderOnlyConfig,
-    EncoderOnly,
-    EncoderOnlyConfig,
-)
+from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.train.objective import (
     CHUNK,

@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.train.runs import (
-    Scorer,
-    change,
-    run,
-    saved,
-    train_scored,
-)
+from tests.unit.train.runs import Scorer, change, run, saved, train_scored
 from torch import Tensor
 
 from dragoman.errors import DragomanError

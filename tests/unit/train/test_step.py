@@ -3,13 +3,7 @@
 import pytest
 import torch
 from tests.calls import FunctionCalls
-from tests.unit.train.made import (
-    make_batch,
-    make_model,
-    make_stepper,
-    random_pairs,
-    weights_of,
-)
+from tests.unit.train.made import make_batch, make_model, make_stepper, random_pairs, weights_of
 from torch import Tensor
 
 from dragoman.train.step import Skipped

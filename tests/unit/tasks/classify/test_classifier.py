@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.tasks.readers import (
-    LABELS,
-    READING,
-    TOKENIZER,
-    make_classifier,
-)
+from tests.unit.tasks.readers import LABELS, READING, TOKENIZER, make_classifier
 from tests.unit.train.encoder_recipes import classify_recipe
 from tests.unit.train.made import make_job
 

@@ -15,12 +15,7 @@ from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
 from dragoman.data.padding import NO_TARGET
 from dragoman.errors import InputError
-from dragoman.tasks.pretrain.batches import (
-    MaskConfig,
-    MaskedBatch,
-    MaskedBatches,
-    Vocabulary,
-)
+from dragoman.tasks.pretrain.batches import MaskConfig, MaskedBatch, MaskedBatches, Vocabulary
 from dragoman.tasks.pretrain.task import UnlabelledFiles
 
 PAD, BOS, EOS, MASK_ID = 0, 2, 3, 4
