@@ -147,16 +147,15 @@ def test_decoding_takes_what_is_measured(
     assert abs(found.total - expected) < 0.1 * expected
 
 
-def test_nothing_is_made() -> None:
-    """A dry run allocates a hundredth of the half gigabyte that the weights would take."""
+def test_a_dry_run_makes_and_draws_nothing() -> None:
+    """It allocates a hundredth of the half gigabyte that the weights would take.
+
+    Nor does it advance the random number generators.
+    """
     config = replace(decoder_preset("gpt2-small"), vocab_size=50_257, num_layers=1)
     found: list[TrainingMemory] = []
     taken = measured_peak(lambda: found.append(training_memory(config, TEXTS)))
     assert taken < found[0].total / 100
-
-
-def test_a_dry_run_draws_nothing() -> None:
-    """A dry run does not advance the random number generators."""
     before = torch.random.get_rng_state()
     training_memory(replace(DECODER, attention_dropout=0.1, layer_drop=0.2), TEXTS)
     decoding_memory(PAIRS, replace(SENTENCES, rows=2), beam_size=2)

@@ -122,8 +122,11 @@ def test_the_runs_and_the_seed_decide_all() -> None:
         assert not np.array_equal(drawn[0], drawn[2])
 
 
-def test_too_few_runs_are_refused() -> None:
-    """Five parameters need six runs of three sizes and lengths; the error says what to add."""
+def test_runs_that_decide_nothing_are_refused() -> None:
+    """Five parameters need six runs of three sizes and lengths; the error says what to add.
+
+    A loss that is zero or not finite has no logarithm.
+    """
     points = measured(LAW)
     with pytest.raises(InputError, match=r"5 runs of 2 sizes and 3 lengths .* at least 6 runs"):
         fit_law(points[:5])
@@ -133,13 +136,9 @@ def test_too_few_runs_are_refused() -> None:
         fit_law(points[:6])
     with pytest.raises(InputError, match="2 lengths"):
         fit_law([point for point in points if point.tokens != LENGTHS[0]])
-
-
-def test_a_loss_without_a_logarithm_is_refused() -> None:
-    """A loss that is zero or not finite is refused."""
     for loss in (0.0, -1.0, float("nan")):
         with pytest.raises(InputError, match="not above 0"):
-            fit_law([replace(point, loss=loss) for point in measured(LAW)])
+            fit_law([replace(point, loss=loss) for point in points])
 
 
 def test_without_scipy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

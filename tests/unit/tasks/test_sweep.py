@@ -93,13 +93,19 @@ def test_the_shipped_sweep_grows() -> None:
     assert all(run.train.decays_to_zero for run in (*grid, larger))
 
 
-def test_the_library_is_there_in_order() -> None:
-    """Python's own sources are found in a fixed order, none empty, and without tests."""
+def test_the_library_is_there_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own sources are found in a fixed order, none empty, and without tests.
+
+    A Python without sources is told, with what to do.
+    """
     files = standard_library()
     assert files == standard_library() == sorted(files)
     assert all(path.stat().st_size for path in files)
     assert {"argparse.py", "typing.py"} <= {path.name for path in files}
     assert not any({"test", "site-packages"} & set(path.parts) for path in files)
+    monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
+    with pytest.raises(InputError, match=r"has no sources .*\(data\.train"):
+        standard_library()
 
 
 def test_a_recipe_learns_from_the_library_or_from_files() -> None:
@@ -112,10 +118,3 @@ def test_a_recipe_learns_from_the_library_or_from_files() -> None:
     for others in ({"library": "python"}, {"train": ("a.txt",)}, {"valid": ("a.txt",)}):
         with pytest.raises(InputError, match="made contradicts data"):
             TextFiles(made="town", **others)
-
-
-def test_a_python_without_sources_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says where there are no sources, and what to do."""
-    monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
-    with pytest.raises(InputError, match=r"has no sources .*\(data\.train"):
-        standard_library()

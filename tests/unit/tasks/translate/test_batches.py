@@ -127,7 +127,7 @@ def test_a_small_weight_is_met_on_average(make_dataset: MakeDataset) -> None:
 
 
 def test_long_and_empty_pairs_are_left_out_of_training(make_dataset: MakeDataset) -> None:
-    """An epoch has exactly the pairs that the report says are used."""
+    """An epoch has exactly the pairs that the report says are used; none at all is refused."""
     dataset = make_dataset(300)
     batches = Stream(PairBatches([dataset], BatchConfig(max_tokens=300, max_length=12)), seed=1)
     counts = pairs_of(epoch_of(batches))
@@ -136,10 +136,6 @@ def test_long_and_empty_pairs_are_left_out_of_training(make_dataset: MakeDataset
     assert set(
         pairs_of(epoch_of(Stream(PairBatches([small_dataset()], BatchConfig()), seed=0)))
     ) == {0, 2}
-
-
-def test_nothing_left_to_train_on_is_refused() -> None:
-    """If the limit leaves no pair, the error names the corpus and the limit."""
     with pytest.raises(InputError, match=r"made .*max_length = 1 "):
         Stream(PairBatches([small_dataset()], BatchConfig(max_length=1)), seed=0)
 
