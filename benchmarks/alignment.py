@@ -107,8 +107,8 @@ def by_head(folder: ModelFolder, pairs: Pairs, heads: Sequence[Head]) -> dict[He
     translator, held = Translator.of(folder), Held.of(model_of(folder, EncoderDecoder), "fp32")
     found: dict[Head, list[Links]] = {}
     for head in heads:
-        ids = IdTranslator(held, translator.specials, "fp32", head=head)
-        with ids.inference():
+        ids = IdTranslator(held, translator.specials, head=head)
+        with ids.model.inference():
             most = [ids.attention(src, tgt)[: len(tgt)].argmax(1).tolist() for src, tgt in pairs]
         found[head] = [
             {(s, t) for t, s in enumerate(row) if s < len(src)}
@@ -172,7 +172,7 @@ def tags_in_place(folder: ModelFolder, data: Path, lines: int) -> dict[str, floa
     pairs: Pairs = [*zip(*columns, strict=True)]
     held = Held.of(model_of(folder, EncoderDecoder), "fp32")
     head = Head(*folder.config.alignment or ())
-    ids = IdTranslator(held, Translator.of(folder).specials, "fp32", head=head)
+    ids = IdTranslator(held, Translator.of(folder).specials, head=head)
     linked = iter(by_our_aligner(pairs, len(pairs), folder))
 
     def by_aligner(src: Ids, tgt: Ids) -> Tensor:

@@ -49,7 +49,7 @@ def translating_by(head: Head, config: EncoderDecoderConfig = CONFIG, seed: int 
     translator = Translator(model, TOKENIZER, TOKENIZER, decoding=DECODING)
     held = Held.of(model, "fp32")
     edges = partial(edges_of, TOKENIZER, TOKENIZER.vocab_size)
-    translator._ids = IdTranslator(held, translator.specials, "fp32", head=head, edges=edges)
+    translator._ids = IdTranslator(held, translator.specials, head=head, edges=edges)
     return translator
 
 
@@ -211,7 +211,7 @@ def test_a_model_that_tells_nothing_is_read_once_more() -> None:
     model = make_model(CONFIG)
     held = Held(evaluation_view(model), evaluation_view(model), lambda: evaluation_view(model))
     translator = Translator(model, TOKENIZER, TOKENIZER, decoding=DECODING)
-    translator._ids = IdTranslator(held, translator.specials, "fp32")
+    translator._ids = IdTranslator(held, translator.specials)
     line = "the cat sees a dog"
     (found,) = translator.aligning().translate(line).alignments
     (expected,) = translator.translate(line).alignments

@@ -66,12 +66,12 @@ def sources_of(drawn: Sequence[tuple[int, int]]) -> list[Source]:
 def translator(words: Shortlist | None, precision: Arithmetic = "fp32") -> IdTranslator:
     """Return the small model with a shortlist."""
     given = None if words is None else lambda: words
-    return IdTranslator(Held.of(MODEL, precision), SPECIALS, precision, given)
+    return IdTranslator(Held.of(MODEL, precision), SPECIALS, given)
 
 
 def searched(ids: IdTranslator, sources: list[Source], options: Decoding) -> list[list[Hypothesis]]:
     """Return what the search finds."""
-    with ids.inference():
+    with ids.model.inference():
         return ids.search(sources, options)
 
 
@@ -155,7 +155,7 @@ def test_sentences_end_where_they_begin_with_the_token_that_ends_them() -> None:
     nothing = Shortlist(
         np.zeros(V + 1, dtype=int), np.array([], dtype=int), np.array([], dtype=int)
     )
-    ids = IdTranslator(Held.of(MODEL, "fp32"), same, "fp32", lambda: nothing)
+    ids = IdTranslator(Held.of(MODEL, "fp32"), same, lambda: nothing)
     ((best, *_),) = searched(ids, [Source([7, 8])], OPTIONS["beam"])
     assert (best.ids, best.stopped) == ((), "eos")
 

@@ -121,7 +121,7 @@ class Echo(Translator):
     def __init__(self, tokenizer: Tokenizer) -> None:
         model = make_model(make_config(tokenizer))
         super().__init__(model, tokenizer, tokenizer, decoding=DECODING)
-        self._ids = EchoingIds(Held.of(model, "fp32"), self.specials, "fp32")
+        self._ids = EchoingIds(Held.of(model, "fp32"), self.specials)
 
 
 ECHOES = {name: Echo(tokenizer) for name, tokenizer in TOKENIZERS.items()}

@@ -1,6 +1,7 @@
 """A generating model as its task keeps it: frozen for decoding, and whole for other uses."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, Self, TypeVar
@@ -15,6 +16,7 @@ from dragoman.folder.rereading import reread, weights_of
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.build import build_on_meta
 from dragoman.nn import Arithmetic, evaluation_view
+from dragoman.nn.cpu.products import computing
 from dragoman.process import give_memory_back
 from dragoman.tasks.task import model_of
 from dragoman.train.device import choose_device
@@ -38,6 +40,7 @@ class Held(Generic[WriterT]):
     whole: Callable[[], WriterT]
     """Returns the model, which is read now if it was released after it had been frozen; raises
     FolderFault if the folder contains another one by then, or a damaged one."""
+    arithmetic: Arithmetic = "fp32"
 
     @property
     def device(self) -> torch.device:
@@ -45,6 +48,10 @@ class Held(Generic[WriterT]):
         if self.frozen is self.shape:
             return self.shape.output.weight.device
         return torch.device("cpu")
+
+    def inference(self) -> AbstractContextManager[None]:
+        """Return the context in which the model computes."""
+        return computing(self.device, self.arithmetic)
 
     def lanes(self) -> int:
         """Return how many batches run side by side: if frozen, one per core, if Python keeps up."""
@@ -54,7 +61,7 @@ class Held(Generic[WriterT]):
     def of(cls, model: WriterT, arithmetic: Arithmetic) -> Self:
         """Hold an existing model; it keeps its own mode and hooks."""
         view = evaluation_view(model)
-        return cls(freeze(view, arithmetic), view, lambda: view)
+        return cls(freeze(view, arithmetic), view, lambda: view, arithmetic)
 
     @classmethod
     def read(cls, folder: ModelFolder, kind: type[WriterT], arithmetic: Arithmetic) -> Self:
@@ -81,7 +88,7 @@ class Held(Generic[WriterT]):
             with reread(folder, weights):
                 return evaluation_view(model_of(folder, kind))
 
-        return cls(frozen, shape, whole)
+        return cls(frozen, shape, whole, arithmetic)
 
 
 def held_bytes(folder: ModelFolder, arithmetic: Arithmetic, device: str) -> int:

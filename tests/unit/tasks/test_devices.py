@@ -81,7 +81,7 @@ def translate(strategy: Noting) -> None:
 def generate(strategy: Noting) -> None:
     """Generate with every processor that reads previous tokens."""
     generator = make_generator()
-    generator._ids._model = Held.of(generator.model.to("meta"), "fp32")
+    generator._ids.model = Held.of(generator.model.to("meta"), "fp32")
     options = generating(min_length=3, repetition_penalty=1.2)
     with Elsewhere():
         next(generator._ids.steps([Prompt("", [2, 5, 6], begins_text=True)], strategy, options))

@@ -63,7 +63,6 @@ class Generator(Answering[Decoding, Generation]):
         defaults = defaults or GENERATION
         self.tokenizer = tokenizer
         layers: list[Decoding] = [defaults]
-        self._held = held
         self.dialogues = None if defaults.chat is None else DialogueCodec(tokenizer, defaults.chat)
         """How turns become ids; None unless the model learned dialogues."""
         before = None if published is None else tokenizer.frame().before
@@ -81,7 +80,7 @@ class Generator(Answering[Decoding, Generation]):
         self.never = (*sorted(never), *unused)
         """The ids that are never generated: special tokens, and ids without a piece."""
         ends = (published and published.ends) or (tokenizer.eos_id,)
-        self._ids = IdGenerator(held, tokenizer, ends, self.never, precision, self.options.context)
+        self._ids = IdGenerator(held, tokenizer, ends, self.never, self.options.context)
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
@@ -92,13 +91,12 @@ class Generator(Answering[Decoding, Generation]):
             defaults=folder.config.generation,
             published=folder.config.published,
             decoding=folder.config.decoding,
-            precision=precision,
         )
 
     @property
     def model(self) -> DecoderOnly:
         """Predicts the next token."""
-        return self._held.whole()
+        return self._ids.model.whole()
 
     @property
     def scheduler(self) -> Scheduler[Any, Any]:
@@ -108,7 +106,7 @@ class Generator(Answering[Decoding, Generation]):
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return self._ids.device
+        return self._ids.model.device
 
     @property
     def context(self) -> int | None:
@@ -185,7 +183,7 @@ class Generator(Answering[Decoding, Generation]):
         growing = self.growing(options, begins_text=prompt.begins_text)
         steps = self._ids.steps([prompt], strategy_of(options, (0,)), options)
         while not growing.stopped:
-            with self._ids.inference():  # the caller's use of a piece is outside
+            with self._ids.model.inference():  # the caller's use of a piece is outside
                 step = next(steps, None)
             if step is None:
                 break
@@ -250,7 +248,7 @@ class Generator(Answering[Decoding, Generation]):
         seen as a whole, and the end of a text is not scored.
         """
         encoded = self._codec.encode_pairs(as_pairs(pairs))
-        with self._ids.inference():
+        with self._ids.model.inference():
             return score_each(encoded, lambda read: [self._score(*pair) for pair in read], least=1)
 
     def encode(self, prompt: str, options: Decoding | None = None) -> list[int]:
@@ -264,7 +262,7 @@ class Generator(Answering[Decoding, Generation]):
         """Continue a prompt as `generate` does, by a strategy that wraps `strategy_of(options)`."""
         prompt = self._prompt(text, self.encode(text, options))
         best: dict[int, list[Hypothesis]] = {}
-        with self._ids.inference():
+        with self._ids.model.inference():
             for step in self._ids.steps([prompt], strategy, options):
                 best |= step.finished
         return self._result(prompt, best[0][0], options)

@@ -4,7 +4,6 @@ Axes as in `dragoman.decode`: B prompts, S their length, T text, V vocabulary, N
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -32,8 +31,6 @@ from dragoman.decode import (
 from dragoman.decode.requests import Withdrawn
 from dragoman.decoding import Decoding
 from dragoman.models import DecoderOnly
-from dragoman.nn import Arithmetic
-from dragoman.nn.cpu.products import computing
 from dragoman.tasks.generate.prompts import end_by, known_ids, stop_at
 from dragoman.tasks.held import Held
 from dragoman.tasks.options import extra_processors, forbidding, key_of, strategy_of
@@ -64,11 +61,7 @@ NOTHING = Hypothesis(ids=(), score=0.0, log_prob=0.0, token_log_probs=(), stoppe
 
 
 class IdGenerator:
-    """Search and forced decoding on ids, in evaluation mode and without gradients.
-
-    The given model keeps its own mode and hooks, so threads may share it, and one of them may train
-    it.
-    """
+    """Search and forced decoding on ids; `steps` and `force` run inside `model.inference()`."""
 
     def __init__(
         self,
@@ -76,15 +69,13 @@ class IdGenerator:
         tokenizer: Tokenizer,
         ends: Sequence[int],
         never: Sequence[int],
-        precision: Arithmetic,
         context: int | None,
     ) -> None:
         """A text ends with any of `ends` and never contains any of `never`.
 
         `context` is how many tokens the model sees at once if the options of a call do not say.
         """
-        self._model = model
-        self._precision: Arithmetic = precision
+        self.model = model
         self._tokenizer = tokenizer
         self._ends = tuple(ends)
         self._eos_id = min(ends, key=lambda end: end != tokenizer.eos_id)
@@ -94,20 +85,11 @@ class IdGenerator:
         self.scheduler = Scheduler(self._run, model.lanes)
         """Computes what `continued` asks for."""
 
-    @property
-    def device(self) -> torch.device:
-        """Where the model is."""
-        return self._model.device
-
     def context(self, options: Decoding) -> int | None:
         """Return how many tokens the model sees at once; None if nothing limits them."""
-        places = self._model.shape.embedding.num_positions
+        places = self.model.shape.embedding.num_positions
         bounds = [bound for bound in (options.context or self._bound, places) if bound]
         return min(bounds, default=None)
-
-    def inference(self) -> AbstractContextManager[None]:
-        """Return the context that `steps` and `force` must run in."""
-        return computing(self.device, self._precision)
 
     def continued(self, prompt: Prompt, options: Decoding) -> Items[Prompt]:
         """Return what a course yields to be sent the best continuation of a prompt.
@@ -129,7 +111,7 @@ class IdGenerator:
         strategy = strategy_of(options, tuple(prompt.number for prompt in prompts))
         watched = {n: prompt.see for n, prompt in enumerate(prompts) if prompt.see is not None}
         best: dict[int, list[Hypothesis]] = {}
-        with self.inference():
+        with self.model.inference():
             for step in self.steps(prompts, strategy, options, withdrawn):
                 best |= step.finished
                 known = known_ids(step, drafting=options.beam_size > 1) if watched else {}
@@ -139,8 +121,8 @@ class IdGenerator:
 
     def force(self, prompt: Sequence[int], text: Sequence[int]) -> list[float]:
         """Return the log-probability of each token of a text after a prompt, both non-empty."""
-        ids_BL = torch.tensor([[*prompt, *text]], device=self.device)
-        model = self._model.whole()
+        ids_BL = torch.tensor([[*prompt, *text]], device=self.model.device)
+        model = self.model.whole()
         hidden_BLD = model.hidden(ids_BL[:, :-1])[:, len(prompt) - 1 :]
         logits_NV = model.project(hidden_BLD)[0].float()
         targets_BT = ids_BL[:, len(prompt) :]
@@ -157,12 +139,12 @@ class IdGenerator:
         withdrawn: Withdrawn | None = None,
     ) -> Iterator[SearchStep]:
         """Search from prompts of equal length. Either all or no continuations begin a text."""
-        prompts_BS = torch.tensor([prompt.ids for prompt in prompts], device=self.device)
+        prompts_BS = torch.tensor([prompt.ids for prompt in prompts], device=self.model.device)
         begins_text = prompts[0].begins_text
         if isinstance(strategy, PowerBeam):
             strategy = replace(strategy, ends=self._ends)
         length, context = prompts_BS.shape[1], self.context(options)
-        most, model = options.new_tokens(length), self._model.frozen
+        most, model = options.new_tokens(length), self.model.frozen
         if context is not None and prompts[0].bounded:
             most = min(most, context - length)
         if context is not None and length - 1 + most > context:

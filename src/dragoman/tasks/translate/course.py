@@ -298,7 +298,7 @@ class LineTranslator:
 
     def _align(self, line: str, text: str, rendered: list[Rendered]) -> tuple[Alignment, ...]:
         tokenizers = self.src_tokenizer, self.tgt_tokenizer
-        with self.ids.inference():
+        with self.ids.model.inference():
             return tuple(alignments_of(line, text, rendered, tokenizers, self.ids.attention))
 
 

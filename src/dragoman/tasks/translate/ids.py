@@ -4,7 +4,6 @@ Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabu
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast
@@ -46,8 +45,7 @@ from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
-from dragoman.nn import Arithmetic, MultiHeadAttention, evaluation_view
-from dragoman.nn.cpu.products import computing
+from dragoman.nn import MultiHeadAttention, evaluation_view
 from dragoman.nn.patterns.recording import Recording
 from dragoman.tasks.held import Held
 from dragoman.tasks.options import key_of, strategy_of
@@ -125,14 +123,12 @@ class Source:
 class IdTranslator:
     """Search, forced decoding and attention on lists of ids without bos and eos.
 
-    All run in evaluation mode, without gradients, and with matrix products in which no row depends
-    on the number of rows (fp32 on a CPU). The given model keeps its own mode and hooks, so threads
-    may share it, and one of them may train it.
+    `search`, `force` and `attention` run inside `model.inference()`, where no row of a matrix
+    product depends on the number of rows (fp32 on a CPU).
     """
 
     model: Held[EncoderDecoder]
     specials: Specials
-    precision: Arithmetic
     shortlist: Callable[[], Shortlist] | None = None
     """Called for each search with the option of that name."""
     head: Head = MEAN
@@ -149,11 +145,6 @@ class IdTranslator:
         """All models of the ensemble."""
         return self.model, *self.others
 
-    @property
-    def device(self) -> torch.device:
-        """The device of the model."""
-        return self.model.device
-
     def longest_source(self, wanted: int) -> int:
         """Return `wanted`, or the number of positions besides the frame if that is smaller."""
         bounds = [held.shape.src_embedding.num_positions for held in self.models]
@@ -166,10 +157,6 @@ class IdTranslator:
         """Maximum number of target tokens including eos; None if there is no limit."""
         bounds = [held.shape.tgt_embedding.num_positions for held in self.models]
         return min((places for places in bounds if places is not None), default=None)
-
-    def inference(self) -> AbstractContextManager[None]:
-        """Return the context in which `search`, `force` and `attention` must run."""
-        return computing(self.device, self.precision)
 
     def searched(self, sources: Sequence[Source], options: Decoding) -> Items[Source]:
         """Return the items that a course yields to get the n best of each source."""
@@ -219,7 +206,7 @@ class IdTranslator:
         head = MEAN if constrained is not None and self.head.later else self.head
         if attentive:
             model = Attentive(model, head)
-        limits = Limits(bos_id=bos_id, eos_id=eos_id, max_B=max_B.to(self.device))
+        limits = Limits(bos_id=bos_id, eos_id=eos_id, max_B=max_B.to(self.model.device))
         found = search(
             model,
             self._pad_src([source.ids for source in sources]),
@@ -295,11 +282,11 @@ class IdTranslator:
         """Return the processors of the options; their ids are those of the lists, if any."""
         processors: list[Processor] = [] if lists else [Forbid(self.specials.forbidden)]
         if options.min_length:
-            min_B = torch.full((len(sources),), options.min_length, device=self.device)
+            min_B = torch.full((len(sources),), options.min_length, device=self.model.device)
             processors.append(MinimumLength(min_B, limits.eos_id))
         first_B1 = None  # transformers also counts the first id that the decoder reads as written
         if options.length_norm == "power":
-            first_B1 = torch.full((len(sources), 1), limits.bos_id, device=self.device)
+            first_B1 = torch.full((len(sources), 1), limits.bos_id, device=self.model.device)
         if options.repetition_penalty != 1.0:
             processors.append(RepetitionPenalty(options.repetition_penalty, first_B1))
         if options.no_repeat_ngrams:
@@ -309,7 +296,7 @@ class IdTranslator:
         if any(prefixes):
             if lists is not None:
                 prefixes = [lists.places(number, ids) for number, ids in enumerate(prefixes)]
-            processors.append(ForcedPrefix(prefixes, self.device))
+            processors.append(ForcedPrefix(prefixes, self.model.device))
         if self.specials.forced_end:
             processors.append(ForcedEnd(limits.max_B, limits.eos_id))
         if isinstance(strategy, PowerBeam):
@@ -354,7 +341,7 @@ class IdTranslator:
     def _pad_src(self, sources: Sequence[Ids]) -> Tensor:
         """Return the sources (B, S) in their frames, padded."""
         frame, pad_id = self.specials.src_frame, self.specials.src_pad_id
-        return enclosed(Ragged.of(sources), pad_id, frame.before, frame.after).to(self.device)
+        return enclosed(Ragged.of(sources), pad_id, frame.before, frame.after).to(self.model.device)
 
     def _targets(self, targets: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         """Return the input and the expected output of the decoder for the targets: (B, T) both.
@@ -364,7 +351,7 @@ class IdTranslator:
         specials, ids = self.specials, Ragged.of(targets)
         tgt_in_BT = enclosed(ids, specials.pad_id, (specials.bos_id, *specials.begin), ())
         tgt_out_BT = enclosed(ids, specials.pad_id, (), (specials.eos_id,))
-        return tgt_in_BT.to(self.device), tgt_out_BT.to(self.device)
+        return tgt_in_BT.to(self.model.device), tgt_out_BT.to(self.model.device)
 
 
 def run(
@@ -372,7 +359,7 @@ def run(
 ) -> list[Any]:
     """Compute a batch of sources to search, or of pairs to score, which share their settings."""
     translator, options = how
-    with translator.inference():
+    with translator.model.inference():
         if isinstance(options, Decoding):
             return translator.search(items, options, withdrawn=withdrawn)
         found = translator.force(items, options)

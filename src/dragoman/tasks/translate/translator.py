@@ -95,7 +95,7 @@ class Translator(Answering[Decoding, Translation]):
         edges = cache(partial(edges_of, tgt, len(held.shape.output.weight)))
         self._forbid = forbidding(tgt)
         head = Head(*alignment or ())
-        self._ids = IdTranslator(held, specials, precision, shortlist, head, edges)
+        self._ids = IdTranslator(held, specials, shortlist, head, edges)
         self._scheduler = Scheduler[Any, Any](run, held.lanes)
 
     @classmethod
@@ -105,7 +105,6 @@ class Translator(Answering[Decoding, Translation]):
             Held.read(folder, EncoderDecoder, precision),
             *folder.tokenizers,
             decoding=folder.config.decoding,
-            precision=precision,
             shortlist=cache(partial(load_shortlist, folder.path, folder.tokenizers)),
             languages=languages_of(folder),
             alignment=folder.config.alignment,
@@ -187,10 +186,10 @@ class Translator(Answering[Decoding, Translation]):
                     f"Model {number} of the ensemble has another vocabulary than the first; only "
                     "models with the same tokenizers can decode together."
                 )
-            if own.device != (device := other._ids.device):  # noqa: SLF001 -- the same class
+            if own.model.device != (device := other._ids.model.device):  # noqa: SLF001
                 raise InputError(
-                    f"Model {number} of the ensemble is on {device}, the first on {own.device}; "
-                    "load all on one device."
+                    f"Model {number} of the ensemble is on {device}, the first on "
+                    f"{own.model.device}; load all on one device."
                 )
         joined, theirs = copy(self), [each._ids.models for each in others]  # noqa: SLF001
         joined._ids = replace(own, others=(*own.others, *chain(*theirs)))  # noqa: SLF001
@@ -342,7 +341,7 @@ class Translator(Answering[Decoding, Translation]):
         if self._languages is not None:
             self._languages.check_chosen()
         options = for_ids(options, self._forbid)
-        with self._ids.inference():
+        with self._ids.model.inference():
             return self._ids.search([Source(src)], options, strategy)[0]
 
     # ------------------------------------------------------------ from ids to results

@@ -49,12 +49,12 @@ def test_what_was_found_is_found_again_from_its_beginning(translator: Translator
     options = replace(translator.options, beam_size=1, retry=False)
     source = Source(translator.src_tokenizer.encode("the cat sees a dog"))
     ids = translator._ids
-    with ids.inference():
+    with ids.model.inference():
         free = ids.search([source], options)[0][0]
     assert len(free.ids) > 1
     for length in range(1, len(free.ids)):
         begun = replace(source, prefix=free.ids[:length])
-        with ids.inference():
+        with ids.model.inference():
             found = ids.search([begun], options)[0][0]
         assert found.ids == free.ids
         assert found.log_prob == pytest.approx(sum(free.token_log_probs[length:]), abs=1e-4)
