@@ -95,10 +95,9 @@ def choose_by_texts(folder: ModelFolder, corpus: CorpusConfig) -> tuple[int, ...
     """
     model, tokenizers = model_of(folder, EncoderDecoder), folder.tokenizers
     languages = languages_of(folder)
-    if languages is not None:
-        if corpus.src_lang or corpus.tgt_lang:
-            languages = languages.between(corpus.src_lang, corpus.tgt_lang)
-        languages.check_chosen()
+    if languages.known and (corpus.src_lang or corpus.tgt_lang):
+        languages = languages.between(corpus.src_lang, corpus.tgt_lang)
+    languages.check_chosen()
     texts = zip(*read_pairs(corpus), strict=True)
     src, tgt = (
         Ragged.of(tokenizer.encode_batch(side))
@@ -109,7 +108,7 @@ def choose_by_texts(folder: ModelFolder, corpus: CorpusConfig) -> tuple[int, ...
         name=corpus.label, src=src, tgt=tgt, special=special, identical=Finding(), content_hash=""
     )
     links = Aligner.learn([pairs], tokenizers[1].vocab_size).links(src, tgt)
-    framing = None if languages is None else languages.framing(tokenizers[1])
+    framing = languages.framing(tokenizers[1])
     batches = PairBatches([replace(pairs, links=links)], BatchConfig(), framing=framing)
     with torch.inference_mode():
         return choose_head(model, batches.fixed())

@@ -291,9 +291,9 @@ def assemble(
 def _languages(texts: Texts, data: DataConfig, start: ModelFolder | None) -> dict[str, Any]:
     """Return the folder's languages; for several directions, those that all of them share."""
     chosen = texts.languages
-    if chosen is None or isinstance(chosen, Published):
-        src, tgt = (None, None) if chosen is None else (chosen.src_lang, chosen.tgt_lang)
-        return {"src_lang": src or data.src_lang, "tgt_lang": tgt or data.tgt_lang}
+    if not chosen.directions:
+        src, tgt = chosen.src_lang or data.src_lang, chosen.tgt_lang or data.tgt_lang
+        return {"src_lang": src, "tgt_lang": tgt}
     before = () if start is None else start.config.directions
     directions = tuple(dict.fromkeys((*before, *chosen.directions)))
     srcs, tgts = ({*side} for side in zip(*directions, strict=True))

@@ -24,13 +24,13 @@ SHOWN = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Languages:
-    """The languages of a model that dragoman trained in several directions."""
+    """The languages of a model that dragoman trained."""
 
     src_tokenizer: Tokenizer
     src_lang: str | None = None
     tgt_lang: str | None = None
     directions: tuple[Direction, ...] = ()
-    """The directions in which the model was trained."""
+    """The directions in which the model was trained; empty for one pair, without tags."""
 
     def layers(self, folder: Decoding) -> list[Decoding]:
         """Return a folder's options, with those that precede or follow them."""
@@ -38,6 +38,8 @@ class Languages:
 
     def specials(self, specials: Specials) -> Specials:
         """Return the ids around sources and targets for the chosen languages."""
+        if not self.directions:
+            return specials
         never = {*specials.forbidden, *self.src_tokenizer.specials.values()} - {specials.eos_id}
         return replace(specials, src_frame=self.src_frame, forbidden=tuple(sorted(never)))
 
@@ -50,7 +52,7 @@ class Languages:
     @property
     def src_frame(self) -> Frame:
         """The ids around a source."""
-        frame = self.src_tokenizer.frame(self.tgt_lang)
+        frame = self.src_tokenizer.frame(self.tgt_lang if self.directions else None)
         told = self.src_tokenizer.specials.get(source_tag(self.src_lang or ""))
         return frame if told is None else Frame((*frame.before, told), frame.after)
 
@@ -83,8 +85,12 @@ class Languages:
     def between(self, src_lang: str | None, tgt_lang: str | None) -> Self:
         """Return a copy with languages. Raises InputError for one that the model lacks.
 
-        Warns about a direction in which it was not trained.
+        Warns about a direction in which it was not trained. A model of one pair has those two,
+        which its folder may name.
         """
+        if not self.directions:
+            self._check_pair(src_lang, tgt_lang)
+            return self
         if src_lang is not None:
             self._check(src_lang, "source", self.known)
         if tgt_lang is not None:
@@ -104,11 +110,24 @@ class Languages:
 
     def check_chosen(self) -> None:
         """Raise InputError if the model needs a language that was not given."""
+        if not self.directions:
+            return
         if self.tgt_lang is None or (self.src_lang is None and self.tells_source):
             needed = "--src-lang and --tgt-lang" if self.tells_source else "--tgt-lang"
             raise InputError(
                 f"The model has {len(self.known)} languages; say which by {needed} (in Python: "
                 f"translator.between): {listed(self.known)}."
+            )
+
+    def _check_pair(self, src_lang: str | None, tgt_lang: str | None) -> None:
+        src, tgt = self.src_lang, self.tgt_lang
+        is_src = src_lang is None or (src and resolve(src_lang, [src]))
+        is_tgt = tgt_lang is None or (tgt and resolve_target(tgt_lang, [tgt]))
+        if not (is_src and is_tgt):
+            pair = f", {src} to {tgt}" if src and tgt else ""
+            raise InputError(
+                f"The model translates one pair of languages{pair}; leave out src_lang and "
+                "tgt_lang (--src-lang and --tgt-lang)."
             )
 
     @staticmethod

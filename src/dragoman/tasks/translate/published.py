@@ -156,12 +156,10 @@ class Published(Languages):
             )
 
 
-def languages_of(folder: ModelFolder) -> Languages | None:
-    """Return the languages of any model folder; None for a model of one pair."""
+def languages_of(folder: ModelFolder) -> Languages:
+    """Return the languages of any model folder."""
     config = folder.config
-    if not config.directions:
-        return Published.of(folder)
-    return Languages(
+    return Published.of(folder) or Languages(
         src_tokenizer=folder.src_tokenizer,
         src_lang=config.src_lang,
         tgt_lang=config.tgt_lang,

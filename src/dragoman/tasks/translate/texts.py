@@ -41,18 +41,16 @@ class Texts:
     """A dataset for each direction of each corpus."""
     validation: list[PairDataset]
     """One for each direction."""
-    languages: Languages | None = None
-    """Those of a multilingual model, or of another library's model that a run starts from."""
+    languages: Languages
 
     @property
     def tgt_lang(self) -> str | None:
         """The target language, if it is known and there is only one."""
-        chosen = None if self.languages is None else self.languages.tgt_lang
-        return chosen or self.validation[0].languages[1]
+        return self.languages.tgt_lang or self.validation[0].languages[1]
 
     def of(self, validation: PairDataset) -> "Texts":
         """Return a copy with the languages of one direction chosen."""
-        if not validation.tags or self.languages is None:
+        if not validation.tags:
             return self
         return replace(self, languages=self.languages.between(*validation.languages))
 
@@ -88,9 +86,8 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     tokenizers = begin_tokenizers(
         recipe, lambda: _train_tokenizers(recipe, tags), folder, say, tags
     )
-    languages: Languages | None = _between(recipe, folder.start)
-    if learned:
-        languages = Languages(src_tokenizer=tokenizers[0], directions=learned)
+    own = Languages(src_tokenizer=tokenizers[0], directions=learned)
+    languages = _between(recipe, folder.start) or own
     if data.placeholders and not all(map(placeholder_ids, tokenizers)):
         raise InputError(
             f"data.placeholders = {data.placeholders} needs a vocabulary that has placeholders; "
@@ -130,12 +127,12 @@ def _to_learn(
 ) -> tuple[tuple[Direction, ...], Sequence[str]]:
     """Return the directions of a multilingual model, and the special tokens that they need."""
     learned, theirs = data.learned, None if start is None else languages_of(start)
-    ours = None if isinstance(theirs, Published) else theirs
     if learned and isinstance(theirs, Published):
         raise InputError(
             f"start.model = {start} is of another library, and learns one direction at a time; "
             "give one corpus and no data.directions"
         )
+    ours = theirs if theirs is not None and theirs.directions else None
     if ours is not None and not learned:
         first = data.training[0]
         if first.src_lang is None or first.tgt_lang is None:
@@ -193,9 +190,9 @@ def _pair_of(dataset: PairDataset, several: bool) -> Collection[str | None]:  # 
     return frozenset(dataset.languages) if several else frozenset()
 
 
-def _directed(corpus: PairDataset, languages: Languages | None) -> list[PairDataset]:
+def _directed(corpus: PairDataset, languages: Languages) -> list[PairDataset]:
     """Return the corpus in each direction that is learned, with its tags."""
-    if languages is None or not languages.directions:
+    if not languages.directions:
         return [corpus]
     return [
         replace(way, tags=languages.between(*way.languages).src_frame.before)

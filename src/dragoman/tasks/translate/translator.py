@@ -22,7 +22,6 @@ from dragoman.decode.shortlist import Shortlist
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder
-from dragoman.languages import LangCodes, resolve, resolve_target
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
@@ -54,9 +53,6 @@ class Translator(Answering[Decoding, Translation]):
     never changes), and stays on its device. `options` are the defaults of a call.
     """
 
-    _pair: LangCodes = (None, None)
-    """The languages of a model of one pair, if its folder names them."""
-
     def __init__(  # noqa: PLR0913 -- all that a folder has
         self,
         model: EncoderDecoder | Held[EncoderDecoder],
@@ -73,7 +69,8 @@ class Translator(Answering[Decoding, Translation]):
         held = Held.of(model, precision) if isinstance(model, EncoderDecoder) else model
         check_vocabulary("source", src_tokenizer, held.shape.src_embedding.weight)
         check_vocabulary("target", tgt_tokenizer, held.shape.output.weight)
-        self.src_tokenizer = src_tokenizer if languages is None else languages.reads
+        self._languages = languages or Languages(src_tokenizer=src_tokenizer)
+        self.src_tokenizer = self._languages.reads
         self.tgt_tokenizer = tgt_tokenizer
         tgt = tgt_tokenizer
         unused = range(tgt.vocab_size, len(held.shape.output.weight))
@@ -85,11 +82,8 @@ class Translator(Answering[Decoding, Translation]):
             eos_id=tgt.eos_id,
             forbidden=(tgt.pad_id, tgt.unk_id, tgt.bos_id, *unused),
         )
-        self._languages = languages
-        layers = [decoding or Decoding()]
-        if languages is not None:
-            layers, specials = languages.layers(*layers), languages.specials(specials)
-        self.options = merged(*layers, TRANSLATING)
+        specials = self._languages.specials(specials)
+        self.options = merged(*self._languages.layers(decoding or Decoding()), TRANSLATING)
         self._placeholders = all(map(placeholder_ids, (src_tokenizer, tgt_tokenizer)))
         self.memory: Mapping[str, str] = {}
         edges = cache(partial(edges_of, tgt, len(held.shape.output.weight)))
@@ -101,7 +95,7 @@ class Translator(Answering[Decoding, Translation]):
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Create a translator from a folder. Raises InputError unless its model translates."""
-        made = cls(
+        return cls(
             Held.read(folder, EncoderDecoder, precision),
             *folder.tokenizers,
             decoding=folder.config.decoding,
@@ -109,8 +103,6 @@ class Translator(Answering[Decoding, Translation]):
             languages=languages_of(folder),
             alignment=folder.config.alignment,
         )
-        made._pair = folder.config.src_lang, folder.config.tgt_lang
-        return made
 
     @property
     def scheduler(self) -> Scheduler[Any, Any]:
@@ -125,7 +117,7 @@ class Translator(Answering[Decoding, Translation]):
     @property
     def is_multilingual(self) -> bool:
         """Whether `between` can choose languages."""
-        return self._languages is not None
+        return bool(self._languages.known)
 
     def between(self, src_lang: str | None = None, tgt_lang: str | None = None) -> Self:
         """Return a translator of the same model, from one language to another.
@@ -137,20 +129,10 @@ class Translator(Answering[Decoding, Translation]):
         """
         if src_lang is None and tgt_lang is None:
             return self
-        if self._languages is None:
-            src, tgt = self._pair
-            if (src_lang is None or (src and resolve(src_lang, [src]))) and (
-                tgt_lang is None or (tgt and resolve_target(tgt_lang, [tgt]))
-            ):
-                return self
-            pair = f", {src} to {tgt}" if src and tgt else ""
-            raise InputError(
-                f"The model translates one pair of languages{pair}; leave out src_lang and "
-                "tgt_lang (--src-lang and --tgt-lang)."
-            )
-        meant = self._languages.meant(src_lang, tgt_lang)
-        bound, languages = copy(self), self._languages.between(*meant)
-        specials = languages.specials(self.specials)
+        languages = self._languages.between(*self._languages.meant(src_lang, tgt_lang))
+        if languages is self._languages:  # those of a model of one pair
+            return self
+        bound, specials = copy(self), languages.specials(self.specials)
         bound._languages, bound.src_tokenizer = languages, languages.reads  # noqa: SLF001 -- the same class
         bound._ids = replace(self._ids, specials=specials)  # noqa: SLF001
         return bound
@@ -324,8 +306,7 @@ class Translator(Answering[Decoding, Translation]):
 
     def score_ids(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
         """Score pairs of ids, both without bos and eos."""
-        if self._languages is not None:
-            self._languages.check_chosen()
+        self._languages.check_chosen()
         for src, tgt in pairs:
             if (length := len(src) + len(tgt)) > LONGEST_PAIR:
                 begins = self.src_tokenizer.decode(src[:8]), self.tgt_tokenizer.decode(tgt[:8])
@@ -338,8 +319,7 @@ class Translator(Answering[Decoding, Translation]):
 
     def watch(self, src: Ids, options: Decoding, strategy: Strategy) -> list[Hypothesis]:
         """Return the n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
-        if self._languages is not None:
-            self._languages.check_chosen()
+        self._languages.check_chosen()
         options = for_ids(options, self._forbid)
         with self._ids.model.inference():
             return self._ids.search([Source(src)], options, strategy)[0]
@@ -356,8 +336,7 @@ class Translator(Answering[Decoding, Translation]):
     ) -> list[Course[Source, list[Hypothesis], Translation]]:
         """Return the course of each line, given all options; the rest is as in `translate`."""
         check_sampling(options)
-        if self._languages is not None:
-            self._languages.check_chosen()
+        self._languages.check_chosen()
         if kept is not None or (glossary is not None and options.terms == "search"):
             check_plain_search(options)
         if isinstance(glossary, Mapping):
