@@ -25,6 +25,9 @@ class Answering(ABC, Generic[Options, Answer]):
     answer does not depend on the other texts.
     """
 
+    scheduler: Scheduler[Any, Any]
+    """Computes the answers of all callers."""
+
     @classmethod
     @abstractmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
@@ -59,11 +62,6 @@ class Answering(ABC, Generic[Options, Answer]):
             f"A {type(self).__name__} belongs to its process and can be neither pickled nor copied "
             "deeply; load its folder in each process, and let threads share one."
         )
-
-    @property
-    @abstractmethod
-    def scheduler(self) -> Scheduler[Any, Any]:
-        """Computes the answers of all callers."""
 
     @abstractmethod
     def courses(self, texts: Sequence[str], options: Options) -> Sequence[Course[Any, Any, Answer]]:

@@ -263,7 +263,7 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
         self.reading = reading or ReadingDefaults()
         self._model = evaluation_view(model)
         self._precision: Arithmetic = precision
-        self._scheduler = Scheduler(self._run)
+        self.scheduler = Scheduler(self._run)
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
@@ -286,11 +286,6 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
         """Return the answer to a text, or the answers to any number of them, in the same order."""
         found = [*self.submit(as_texts(text), budget).in_order()]
         return found[0] if isinstance(text, str) else found
-
-    @property
-    def scheduler(self) -> Scheduler[Row, Found]:
-        """Computes the answers of all callers."""
-        return self._scheduler
 
     def submit(self, texts: Iterable[str], options: int | None = None) -> Request[Answer]:
         """Request the answers to texts: they arrive as they are finished, and can be withdrawn."""

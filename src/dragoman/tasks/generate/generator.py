@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Self, overload
+from typing import Self, overload
 
 import torch
 
-from dragoman.decode import Course, Hypothesis, Request, Scheduler, Strategy, length_penalty
+from dragoman.decode import Course, Hypothesis, Request, Strategy, length_penalty
 from dragoman.decoding import GENERATING, Decoding, merged, with_seed
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, GenerationDefaults, PublishedDefaults
@@ -81,6 +81,7 @@ class Generator(Answering[Decoding, Generation]):
         """The ids that are never generated: special tokens, and ids without a piece."""
         ends = (published and published.ends) or (tokenizer.eos_id,)
         self._ids = IdGenerator(held, tokenizer, ends, self.never, self.options.context)
+        self.scheduler = self._ids.scheduler
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
@@ -97,11 +98,6 @@ class Generator(Answering[Decoding, Generation]):
     def model(self) -> DecoderOnly:
         """Predicts the next token."""
         return self._ids.model.whole()
-
-    @property
-    def scheduler(self) -> Scheduler[Any, Any]:
-        """Computes the texts of all callers."""
-        return self._ids.scheduler
 
     @property
     def device(self) -> torch.device:

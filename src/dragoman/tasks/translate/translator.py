@@ -90,7 +90,7 @@ class Translator(Answering[Decoding, Translation]):
         self._forbid = forbidding(tgt)
         head = Head(*alignment or ())
         self._ids = IdTranslator(held, specials, shortlist, head, edges)
-        self._scheduler = Scheduler[Any, Any](run, held.lanes)
+        self.scheduler = Scheduler[Any, Any](run, held.lanes)
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
@@ -103,11 +103,6 @@ class Translator(Answering[Decoding, Translation]):
             languages=languages_of(folder),
             alignment=folder.config.alignment,
         )
-
-    @property
-    def scheduler(self) -> Scheduler[Any, Any]:
-        """Computes the translations of all callers, also of translators from `between`."""
-        return self._scheduler
 
     @property
     def specials(self) -> Specials:
@@ -175,7 +170,7 @@ class Translator(Answering[Decoding, Translation]):
                 )
         joined, theirs = copy(self), [each._ids.models for each in others]  # noqa: SLF001
         joined._ids = replace(own, others=(*own.others, *chain(*theirs)))  # noqa: SLF001
-        joined._scheduler = Scheduler(run, own.model.lanes)  # noqa: SLF001
+        joined.scheduler = Scheduler(run, own.model.lanes)
         return joined
 
     @overload
