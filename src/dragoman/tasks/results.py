@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dragoman.errors import DragomanError
 from dragoman.plain import Plain
-from dragoman.ranges import Count, check_range
+from dragoman.tasks.lines import windows
 from dragoman.text.judging import Outcome
 from dragoman.text.spans import Span
 
@@ -316,7 +316,5 @@ def stream_scores(
     scorer: Scorer, pairs: Iterable[tuple[str, str]], window: int = 4096
 ) -> Iterator[Scored]:
     """Score an endless stream: pairs are taken in windows, so memory is bounded."""
-    check_range("window", window, Count)
-    pairs = iter(pairs)
-    while taken := [*islice(pairs, window)]:
+    for taken in windows(pairs, window):
         yield from scorer.score(taken)
