@@ -3,9 +3,8 @@
 Axes in tensor names: B pairs, S source positions and T target positions.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +120,21 @@ class PairBatches:
         sides = self._sampled_sides(rng)
         lengths = (np.concatenate([ragged.lengths for ragged in side])[rows] for side in sides[:2])
         plan = plan_batches(*self._framed(*lengths), self.config.max_tokens, rng)
-        collate = partial(_collate, first, sides, self._make_batch)
+
+        def collate(chosen: npt.NDArray[np.int64]) -> PairBatch:
+            bounds = np.searchsorted(chosen, first)  # pairs of corpus i begin at `first[i]`
+            taken = (
+                Ragged.concatenate(
+                    [
+                        ragged.take(chosen[bounds[i] : bounds[i + 1]] - first[i])
+                        for i, ragged in enumerate(side)
+                        if bounds[i] < bounds[i + 1]
+                    ]
+                )
+                for side in sides
+            )
+            return self._make_batch(chosen, *taken)
+
         return shuffled(plan, rows, rng, collate)
 
     def fixed(self) -> Iterator[PairBatch]:
@@ -186,27 +199,6 @@ class PairBatches:
             [sampled(d.tgt, of_tgt, probability, rng) for d in datasets],
             *([links] if links else []),
         ]
-
-
-def _collate(
-    first: npt.NDArray[np.int64],
-    sides: list[list[Ragged]],
-    make_batch: Callable[..., PairBatch],
-    rows: npt.NDArray[np.int64],
-) -> PairBatch:
-    """Return the batch of the pairs `rows` (ascending); those of corpus i begin at `first[i]`."""
-    bounds = np.searchsorted(rows, first)
-    taken = (
-        Ragged.concatenate(
-            [
-                ragged.take(rows[bounds[i] : bounds[i + 1]] - first[i])
-                for i, ragged in enumerate(side)
-                if bounds[i] < bounds[i + 1]
-            ]
-        )
-        for side in sides
-    )
-    return make_batch(rows, *taken)
 
 
 def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
