@@ -45,12 +45,6 @@ class Gap:
     beside: tuple[str, str]
     """The characters before and after it; empty at an end of the line."""
 
-    @property
-    def begins_word(self) -> bool:
-        """Whether it stood after a space but not before one, like an opening bracket."""
-        before, after = self.beside
-        return before == " " and bool(after) and not after.isspace()
-
 
 class Shortened:
     """A line from which text was removed."""
@@ -85,7 +79,9 @@ class Shortened:
         put = list[tuple[int, str, Gap]]()
         for gap in self.gaps if is_wide_text(text) else map(_with_digits, self.gaps):
             place = place_of(gap.place)
-            place += gap.begins_word and text[place : place + 1] == " "
+            first, last = gap.beside
+            if first == " " and last and not last.isspace():  # like an opening bracket
+                place += text[place : place + 1] == " "
             before, after = text[max(0, place - 1) : place], text[place : place + 1]
             put.append((place, _apart(gap, before, after), gap))
         put.sort(key=itemgetter(0))
