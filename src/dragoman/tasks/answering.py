@@ -67,9 +67,14 @@ class Answering(ABC, Generic[Options, Answer]):
     def courses(self, texts: Sequence[str], options: Options) -> Sequence[Course[Any, Any, Answer]]:
         """Return how each text is answered. Raises InputError for options that do not fit."""
 
-    def submit(self, texts: Iterable[str], options: Options) -> Request[Answer]:
+    @abstractmethod
+    def _chosen(self, options: Options | None) -> Options:
+        """Return all options of a call, given those that it sets."""
+
+    def submit(self, texts: Iterable[str], options: Options | None = None) -> Request[Answer]:
         """Request the answers to texts: they arrive as they are finished, and can be withdrawn."""
-        return self.scheduler.submit(self.courses(as_texts(several(texts)), options))
+        chosen = self._chosen(options)
+        return self.scheduler.submit(self.courses(as_texts(several(texts)), chosen))
 
 
 def in_windows(

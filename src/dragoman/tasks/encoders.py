@@ -16,7 +16,7 @@ from dragoman.data.padding import framed
 from dragoman.data.prepare import special_ids
 from dragoman.data.shape import Shape
 from dragoman.data.tagged import TaggedDataset
-from dragoman.decode import Items, Request, Scheduler
+from dragoman.decode import Items, Scheduler
 from dragoman.decode.requests import Withdrawn
 from dragoman.decoding import READING
 from dragoman.errors import InputError
@@ -287,11 +287,10 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
         found = [*self.submit(as_texts(text), budget).in_order()]
         return found[0] if isinstance(text, str) else found
 
-    def submit(self, texts: Iterable[str], options: int | None = None) -> Request[Answer]:
-        """Request the answers to texts: they arrive as they are finished, and can be withdrawn."""
+    def _chosen(self, options: int | None) -> int:
         budget = TOKENS if options is None else options
         check_range("max_batch_tokens", budget, Count)
-        return super().submit(texts, budget)
+        return budget
 
     def stream(
         self, lines: Iterable[str], *, max_batch_tokens: int = TOKENS, window: int = 4096

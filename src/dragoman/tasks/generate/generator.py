@@ -155,10 +155,6 @@ class Generator(Answering[Decoding, Generation]):
         found = [*self.submit(as_texts(prompts), chosen).in_order()]
         return found[0] if isinstance(prompts, str) else found
 
-    def submit(self, texts: Iterable[str], options: Decoding | None = None) -> Request[Generation]:
-        """Request the answers to texts: they arrive as they are finished, and can be withdrawn."""
-        return super().submit(texts, self._chosen(options))
-
     def each(
         self, prompts: Iterable[str], options: Decoding | None = None, *, window: int = 256
     ) -> Iterator[Generation]:

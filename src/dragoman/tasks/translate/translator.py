@@ -251,7 +251,7 @@ class Translator(Answering[Decoding, Translation]):
 
         The other arguments are those of `stream`.
         """
-        chosen = merged(options or Decoding(), self.options)
+        chosen = self._chosen(options)
         begun = None if prefixes is None else as_texts(several(prefixes))
         places = None if kept is None else [*kept]
         lines = as_texts(several(texts))
@@ -272,7 +272,7 @@ class Translator(Answering[Decoding, Translation]):
         `prefixes` and `kept` are as in `translate`, one for each line. Raises InputError as soon as
         one has fewer than there are lines, and at the end if there are more prefixes.
         """
-        chosen = merged(options or Decoding(), self.options)
+        chosen = self._chosen(options)
         begun = None if prefixes is None else iter(several(prefixes))
         places = None if kept is None else iter(kept)
 
@@ -320,6 +320,9 @@ class Translator(Answering[Decoding, Translation]):
             return self._ids.search([Source(src)], options, strategy)[0]
 
     # ------------------------------------------------------------ from ids to results
+
+    def _chosen(self, options: Decoding | None) -> Decoding:
+        return merged(options or Decoding(), self.options)
 
     def courses(
         self,
