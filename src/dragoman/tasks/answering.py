@@ -22,7 +22,8 @@ class Answering(ABC, Generic[Options, Answer]):
     """An object that answers texts.
 
     Threads may share it: requests made at the same time are computed in the same batches, and an
-    answer does not depend on the other texts.
+    answer does not depend on the other texts (in fp32 on a CPU, bit for bit). The model stays on
+    its device and may be in training, also in another thread: its mode never changes.
     """
 
     scheduler: Scheduler[Any, Any]

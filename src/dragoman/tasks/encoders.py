@@ -239,7 +239,6 @@ class Row:
 class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
     """An encoder with a label head, and its tokenizer; each task interprets the labels.
 
-    The model may be in training, in another thread too (its mode never changes), and on any device.
     `reading` says what a word was in training, and above which length texts are read in parts. The
     only option of an answer is the budget of a batch in tokens, which affects only memory and
     speed.
@@ -300,11 +299,7 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
 
     @abstractmethod
     def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> Iterable[Found]:
-        """Return what a course is sent for each of these rows, given bos, ids, eos and padding.
-
-        It does not depend on the other rows: if `row_invariant_products` holds, it is bit-for-bit
-        the same for any budget and order.
-        """
+        """Return what a course is sent for each of these rows, given bos, ids, eos and padding."""
 
     def _run(self, _how: None, rows: list[Row], _withdrawn: Withdrawn) -> list[Found]:
         with inference(self._model, self._precision) as device:

@@ -4,8 +4,7 @@
     classifier.classify("a gorgeous, witty film").label
     classifier.classify(lines)
 
-A text's label does not depend on the other texts: in fp32 on a CPU, its probabilities are
-bit-for-bit the same for any batch size and order.
+A long text is read in parts, whose probabilities are averaged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +33,7 @@ class Classification(Plain):
     """The probability of each label, the most probable first."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (nothing to classify), "unreadable" (the tokenizer cannot encode
-    the text), "split" (a long text was read in parts, whose probabilities are averaged, weighted by
-    their number of tokens)."""
+    the text), "split" (a long text was read in parts, weighted by their number of tokens)."""
 
     def __str__(self) -> str:
         return self.label

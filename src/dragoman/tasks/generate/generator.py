@@ -6,8 +6,7 @@
         print(piece, end="")
 
 Prompts of equal length share a batch, so there is no padding, and a sampled text's random numbers
-follow from the seed and the prompt's place: a text does not depend on the other prompts (in fp32 on
-a CPU, bit for bit).
+follow from the seed and the prompt's place.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,9 +41,8 @@ from dragoman.text.tokenizer import Tokenizer
 class Generator(Answering[Decoding, Generation]):
     """A decoder-only model and its tokenizer, to continue texts.
 
-    On a CPU, it decodes with the weights that the model had when this was created: create another
-    one after training. The model may be in training, in another thread too (its mode never
-    changes), and on any device, where it stays. `options` are the defaults of a call.
+    On a CPU it decodes with the weights that the model had when the generator was created; after
+    training, create another one. `options` are the defaults of a call.
     """
 
     def __init__(

@@ -7,9 +7,7 @@
 
 A word is what white space and punctuation separate, in Chinese and Japanese each character; or, if
 the model was trained so, any character. The most probable sequence of tags that forms spans is
-chosen; a published tagger gives each word its most probable tag, and I- may begin a span. The tags
-of a text do not depend on the other texts: in fp32 on a CPU, tags and probabilities are bit-for-bit
-the same for any batch size and order.
+chosen; a published tagger gives each word its most probable tag, and I- may begin a span.
 """
 
 import re

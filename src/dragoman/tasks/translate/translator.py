@@ -6,8 +6,7 @@
 
 The steps for a line (`course`): sentences, chunks of their ids (`lines`), batches of similar length
 within a budget of tokens (`dragoman.decode.scheduler`), search (`ids`), another search if the first
-one failed (`retries`), and text in its place. A line's translation does not depend on other lines:
-on a CPU, text and scores are bit-identical for any batch size and any order.
+one failed (`retries`), and text in its place.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,8 +48,7 @@ class Translator(Answering[Decoding, Translation]):
     """A model and its tokenizers: text to text.
 
     On a CPU it decodes with the weights that the model had when the translator was created; after
-    training, create another one. The model may be in training, also in another thread (its mode
-    never changes), and stays on its device. `options` are the defaults of a call.
+    training, create another one. `options` are the defaults of a call.
     """
 
     def __init__(  # noqa: PLR0913 -- all that a folder has
