@@ -23,9 +23,8 @@ from dragoman.lens.choices import Choices
 from dragoman.lens.inspecting import inspect_folder
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.lines import one_line
-from dragoman.tasks.tag.batches import NO_TAG, tag_batches
 from dragoman.tasks.tag.tagger import Tagger
-from dragoman.tasks.tag.task import evaluate_tagger
+from dragoman.tasks.tag.task import NO_TAG, evaluate_tagger, tag_batches
 from dragoman.tasks.task import EvaluationData
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")

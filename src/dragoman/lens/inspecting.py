@@ -49,8 +49,7 @@ from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.lines import one_line
 from dragoman.tasks.options import strategy_of
-from dragoman.tasks.tag.batches import features_at
-from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.tag.tagger import Tagger, features_at
 from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import MASK, Tokenizer

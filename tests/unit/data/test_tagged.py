@@ -24,7 +24,7 @@ from dragoman.data.tagged import (
     read_tagged,
 )
 from dragoman.errors import InputError
-from dragoman.tasks.tag.batches import NO_TAG, tag_batches
+from dragoman.tasks.tag.task import NO_TAG, tag_batches
 
 MakeEncoder = Callable[..., Any]
 

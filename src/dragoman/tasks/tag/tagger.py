@@ -17,6 +17,8 @@ from itertools import chain, pairwise
 from math import prod
 from typing import Any, overload
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -31,7 +33,6 @@ from dragoman.plain import Plain
 from dragoman.tasks.answering import in_windows
 from dragoman.tasks.encoders import TOKENS, EncoderReader, Row, read
 from dragoman.tasks.lines import encode_each, is_blank, several
-from dragoman.tasks.tag.batches import features_at
 
 GAPS: Mapping[Words, str] = {"spaced": " ", "characters": ""}
 """What joins words into a text."""
@@ -254,6 +255,18 @@ class Tagger(EncoderReader[Tagging, Chosen]):
             elif (inside := f"I-{tag[2:]}") in self.labels and tag.startswith("B-"):
                 tag = inside
             yield TaggedWord(word.text, word.start, word.end, tag, probability)
+
+
+def features_at(
+    first_BL: Tensor, features: Sequence[Sequence[int]] | npt.NDArray[np.int64]
+) -> Tensor | None:
+    """Return the features of words at their first pieces; None if they have none."""
+    features_MF = torch.as_tensor(features, dtype=torch.int64)
+    if not features_MF.numel():
+        return None
+    words_BLF = torch.zeros(*first_BL.shape, features_MF.shape[1], dtype=torch.int64)
+    words_BLF[first_BL] = features_MF
+    return words_BLF
 
 
 def _rows(
