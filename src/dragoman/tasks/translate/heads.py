@@ -24,7 +24,7 @@ from dragoman.nn import evaluation_view
 from dragoman.nn.patterns.recording import Recording
 from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
-from dragoman.tasks.translate.published import languages_of
+from dragoman.tasks.translate.languages import languages_of
 
 ENOUGH = 300
 """Number of pairs from which a head is chosen."""

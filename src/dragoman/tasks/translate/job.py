@@ -22,8 +22,8 @@ from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.heads import choose_head, guided_head, link_loss
+from dragoman.tasks.translate.languages import Published
 from dragoman.tasks.translate.placing import Placeholders
-from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator

@@ -16,8 +16,7 @@ from dragoman.data.languages import BalancedTexts, Direction, tempered
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder, Tokenizers
-from dragoman.tasks.translate.languages import Languages, listed
-from dragoman.tasks.translate.published import Published, languages_of
+from dragoman.tasks.translate.languages import Languages, Published, languages_of, listed
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe, check_codes
 from dragoman.text.placeholders import PLACEHOLDERS, placeholder_ids
 from dragoman.text.tags import tags_of

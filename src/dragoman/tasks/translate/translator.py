@@ -31,9 +31,8 @@ from dragoman.tasks.options import check_sampling, for_ids, forbidding
 from dragoman.tasks.results import Scored, Translation, score_each
 from dragoman.tasks.translate.course import LineTranslator
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials, run
-from dragoman.tasks.translate.languages import Languages
+from dragoman.tasks.translate.languages import Languages, languages_of
 from dragoman.tasks.translate.line import Kept, Line, remembered
-from dragoman.tasks.translate.published import languages_of
 from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.tasks.translate.terms import check_kept, check_plain_search, edges_of
 from dragoman.text.glossary import Glossary
