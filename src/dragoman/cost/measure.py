@@ -30,7 +30,7 @@ from dragoman.folder.origin import Content
 from dragoman.models import build
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
-from dragoman.tasks.timing import write_to_lengths
+from dragoman.tasks.translate.ids import write_to_lengths
 from dragoman.train.job import CardPart, Job, Validation, evaluating, unchecked
 from dragoman.train.recipe import Work
 from dragoman.train.runfolder import RunFolder

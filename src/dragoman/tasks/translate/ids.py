@@ -22,6 +22,7 @@ from dragoman.decode import (
     Forced,
     ForcedEnd,
     ForcedPrefix,
+    Greedy,
     Head,
     Hypothesis,
     Items,
@@ -259,11 +260,9 @@ class IdTranslator:
         """Return the tokens allowed for each source. Raises InputError if there is no shortlist."""
         if self.shortlist is None:
             raise InputError("this translator has no shortlist; load one from a folder that has")
-        shortlist = self.shortlist()
-        begin = self.specials.begin
-        forced = [(*begin, *source.prefix) for source in sources]
-        found = map(shortlist.of, (source.ids for source in sources), forced)
         specials = self.specials
+        forced = [(*specials.begin, *source.prefix) for source in sources]
+        found = map(self.shortlist().of, (source.ids for source in sources), forced)
         never = (*specials.forbidden, specials.bos_id, specials.eos_id)
         allowed = [
             tokens[~np.isin(tokens, never) | np.isin(tokens, given)]
@@ -365,6 +364,22 @@ def run(
         found = translator.force(items, options)
     columns = found.log_prob_B, found.score_B, found.token_log_probs_BT
     return [*zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def write_to_lengths(
+    decoder: Model[Any],
+    source_BS: Tensor,
+    lengths_B: Tensor,
+    ends: tuple[int, int],
+    beam_size: int = 1,
+) -> None:
+    """Search, to time it, to given lengths: an untrained model does not end a sentence.
+
+    `ends` are bos and eos, which none gets. Call it in `inference`.
+    """
+    strategy = Beam(beam_size=beam_size) if beam_size > 1 else Greedy()
+    limits = Limits(bos_id=ends[0], eos_id=ends[1], max_B=lengths_B)
+    search(decoder, source_BS, strategy, processors=[Forbid(ends[1:])], limits=limits)
 
 
 def _cut_short(found: Hypothesis, most: int) -> Hypothesis:

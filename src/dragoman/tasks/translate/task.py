@@ -13,8 +13,8 @@ from dragoman.engine import freeze
 from dragoman.models import EncoderDecoder
 from dragoman.nn import inference
 from dragoman.tasks.task import Task
-from dragoman.tasks.timing import write_to_lengths
 from dragoman.tasks.translate.auto import choose_sizes
+from dragoman.tasks.translate.ids import write_to_lengths
 from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.measuring import evaluate_translator
 from dragoman.tasks.translate.recipe import TranslateRecipe
