@@ -85,15 +85,16 @@ class LineTranslator:
 
         A line in capitals, which models have rarely seen, is translated in sentence case.
         """
-        if line.known is not None and line.parts:
+        if not line.parts:
+            return self._result(line.text, line.parts, [])
+        if line.known is not None:
             return self._known(line.text, line.known, "memory")
-        if line.parts and (term := line.whole_term()) is not None:
+        if (term := line.whole_term()) is not None:
             return self._known(line.text, term)
-        if not (self.options.retry and line.parts):
-            return (yield from self._placed(line))
-        if not (line.prefix or is_readable(line.rest) or line.terms):
+        retry = self.options.retry
+        if retry and not (line.prefix or is_readable(line.rest) or line.terms):
             return _untranslated(line)
-        if not is_in_capitals(line):
+        if not (retry and is_in_capitals(line)):
             return (yield from self._placed(line))
         found = yield from self._placed(self._reread(line, in_small_letters(line)))
         return found.each(partial(in_capitals, kept=line.texts_of(line.kept)))
@@ -108,7 +109,7 @@ class LineTranslator:
 
         If one does not appear exactly once in the translation, the line is translated without them.
         """
-        if not self.placeholders or not line.parts:
+        if not self.placeholders:
             return (yield from self._retried(line))
         placed = Placed(line.text) if line.prefix else Placed.of(line.text, line.kept)
         inner = line
@@ -126,7 +127,7 @@ class LineTranslator:
         start with characters that the vocabulary lacks, invisible characters, and the number of an
         item. The first translation stays unless a retry keeps more and is otherwise not worse.
         """
-        retry = self.options.retry and bool(line.parts)
+        retry = self.options.retry
         out = [*self._unknown(line), *unseen(line.text), *line.sign] if retry else []
         best = yield from self._attempt(line, out)
         forced = missed = self._missed(line, best.text) if retry else []
