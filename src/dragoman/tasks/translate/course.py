@@ -65,10 +65,6 @@ class LineTranslator:
     placeholders: bool = False
     """Whether the model has learned placeholders (`Placed`)."""
 
-    @property
-    def _replaces(self) -> bool:
-        return self.options.terms == "replace"
-
     def parts_of(self, texts: Sequence[str]) -> list[list[LinePart] | None]:
         """Split each text into sentences, and each sentence into chunks that fit the model."""
         limit = self.ids.longest_source(self.options.max_src_tokens)
@@ -142,7 +138,7 @@ class LineTranslator:
             is_better = len(still) < len(missed) and severity(other.flags) <= severity(best.flags)
             if is_better and not _adds_number(line.text, best.text, other.text):
                 best, missed = other.each(partial(_flagged, flags=["retried"])), still
-        if self._replaces:
+        if self.options.terms == "replace":
             kept, begun = line.texts_of(line.kept), len(self.tgt_tokenizer.decode(line.prefix))
             best = best.each(partial(replaced, found=line.free_terms, begun=begun, kept=kept))
         return best.each(partial(fitted, line=line, forced=forced)) if retry else best
@@ -199,7 +195,7 @@ class LineTranslator:
 
     def _translated(self, line: Line, copied: Sequence[Span]) -> Searching[Translation]:
         ids, terms = self.ids, line.terms
-        if terms and self._replaces:
+        if terms and self.options.terms == "replace":
             ids, terms = replace(ids, aligns=True), []
         src, tgt = self.src_tokenizer, self.tgt_tokenizer
         wanted = wanted_of(line.text, terms, copied, tgt)
