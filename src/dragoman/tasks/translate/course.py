@@ -22,7 +22,6 @@ from dragoman.tasks.translate.fitting import (
 from dragoman.tasks.translate.ids import IdTranslator, Source
 from dragoman.tasks.translate.line import Line, is_readable
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
-from dragoman.tasks.translate.placed import Placed
 from dragoman.tasks.translate.preserved import (
     PRESERVED,
     count_numbers,
@@ -30,7 +29,7 @@ from dragoman.tasks.translate.preserved import (
     forms,
     missing,
 )
-from dragoman.tasks.translate.removed import Shortened, unlearned, unseen, whole_words, words_copied
+from dragoman.tasks.translate.removed import Shortened, unlearned, unseen, whole_words
 from dragoman.tasks.translate.replacing import replaced
 from dragoman.tasks.translate.retries import (
     SEVERITIES,
@@ -40,6 +39,7 @@ from dragoman.tasks.translate.retries import (
     search_and_retry,
     severity,
 )
+from dragoman.tasks.translate.rewriting import Placed, words_copied
 from dragoman.tasks.translate.terms import (
     changed,
     is_apart,

@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import of_kind
-from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten
+from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten, words_copied
 from dragoman.text.glossary import is_boundary, is_spaced
 from dragoman.text.items import in_digits
 from dragoman.text.spans import Span, as_one, places_in
@@ -26,8 +26,6 @@ _ENDS |= dict.fromkeys("\u2066\u2067\u2068", "\u2069")
 """The character that ends each one that sets the direction of the text after it (UAX 9)."""
 _UNSEEN = re.compile("[\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069]+")
 """Soft hyphens, and marks that set a direction or allow or forbid a break: not part of a word."""
-Copied = tuple[int, int, int, int]
-"""A span of the line and its span in the text, as in `Translation.copied`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +125,6 @@ class Shortened:
             return next(n for n in places if n not in inside and is_boundary(text, n))
 
         return place_of
-
-
-def words_copied(text: str, src: int, tgt: int) -> list[Copied]:
-    """Return each word's span in the line and in the text, for text copied from `src` to `tgt`.
-
-    Each word is separate: tags around one of them are not around the others.
-    """
-    words = (each.span() for each in re.finditer(r"\S+", text))
-    return [(src + a, src + b, tgt + a, tgt + b) for a, b in words]
 
 
 def _apart(gap: Gap, before: str, after: str) -> str:

@@ -14,7 +14,7 @@ from dragoman.decoding import Decoding
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate import course
 from dragoman.tasks.translate.line import Line
-from dragoman.tasks.translate.placed import Placed
+from dragoman.tasks.translate.rewriting import Placed
 from dragoman.text.glossary import Glossary
 from dragoman.text.placeholders import PLACEHOLDERS
 from dragoman.text.spans import Span
