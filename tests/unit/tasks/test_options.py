@@ -33,7 +33,7 @@ from dragoman.tasks.classify.task import ClassifyRecipe
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.hiding import NoisyBatchConfig
-from dragoman.tasks.pretrain.batches import MaskConfig
+from dragoman.tasks.pretrain.task import MaskConfig
 from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.translator import Translator

@@ -28,7 +28,7 @@ from dragoman.tasks.generate import batches as generate_
 from dragoman.tasks.generate.middle import SENTINELS, Middle
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.hiding import NoisyBatchConfig
-from dragoman.tasks.pretrain import batches as pretrain_
+from dragoman.tasks.pretrain import task as pretrain_
 from dragoman.tasks.tag import task as tag_
 from dragoman.tasks.translate import batches as translate_
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe

@@ -15,8 +15,13 @@ from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
 from dragoman.data.padding import NO_TARGET
 from dragoman.errors import InputError
-from dragoman.tasks.pretrain.batches import MaskConfig, MaskedBatch, MaskedBatches, Vocabulary
-from dragoman.tasks.pretrain.task import UnlabelledFiles
+from dragoman.tasks.pretrain.task import (
+    MaskConfig,
+    MaskedBatch,
+    MaskedBatches,
+    UnlabelledFiles,
+    Vocabulary,
+)
 
 PAD, BOS, EOS, MASK_ID = 0, 2, 3, 4
 VOCABULARY = Vocabulary(mask_id=MASK_ID, pieces=(5, 1000))
