@@ -73,17 +73,10 @@ class Classifier(EncoderReader[Classification, Tensor]):
     def _course(
         self, chunks: list[Chunk] | None, budget: int
     ) -> Course[Row, Tensor, Classification]:
-        found = yield read([Row(chunk.ids) for chunk in chunks or ()], budget)
-        return self._result(chunks, found)
-
-    def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> Tensor:  # noqa: ARG002 -- as others
-        logits_BC: Tensor = self._model(ids_BL)
-        return logits_BC.float().softmax(-1)
-
-    def _result(self, chunks: list[Chunk] | None, found: list[Tensor]) -> Classification:
         if not chunks:
             flag = "unreadable" if chunks is None else "empty"
             return Classification(label="", probabilities={}, flags=(flag,))
+        found = yield read([Row(chunk.ids) for chunk in chunks], budget)
         shares = torch.tensor([len(chunk.ids) for chunk in chunks], dtype=torch.float64)
         mean_C = torch.stack(found).cpu().double().T @ (shares / shares.sum())
         order = mean_C.argsort(descending=True, stable=True).tolist()
@@ -95,3 +88,7 @@ class Classifier(EncoderReader[Classification, Tensor]):
             probabilities=probabilities,
             flags=("split",) if len(chunks) > 1 else (),
         )
+
+    def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> Tensor:  # noqa: ARG002 -- as others
+        logits_BC: Tensor = self._model(ids_BL)
+        return logits_BC.float().softmax(-1)
