@@ -1,7 +1,6 @@
 """From decoding options to the parts of a search."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from functools import lru_cache, partial
 
 from dragoman.decode import Beam, DiverseBeam, ForbidSequences, Greedy, PowerBeam, Processor, Sample
@@ -67,32 +66,21 @@ def check_sampling(options: Decoding) -> None:
             )
 
 
-Forbidding = Callable[[tuple[str, ...]], Processor]
-"""Makes a processor of forbidden words."""
+def processors_of(tokenizer: Tokenizer) -> Callable[[Decoding], tuple[Processor, ...]]:
+    """Return a function from options to the processors that they name, forbidden words first.
 
-
-def forbidding(tokenizer: Tokenizer) -> Forbidding:
-    """Return what creates the processors of a model's forbidden words, and keeps the last ones.
-
-    Creating one reads the vocabulary, which takes as long as some sentences.
+    It keeps the last ones for forbidden words: creating one reads the vocabulary, which takes as
+    long as some sentences.
     """
-    return lru_cache(8)(partial(ForbidWords, tokenizer))
-
-
-def extra_processors(options: Decoding, forbid: Forbidding) -> tuple[Processor, ...]:
-    """Return the processors that the options name, that of their forbidden words first."""
-    words = options.forbidden_words
+    forbid = lru_cache(8)(partial(ForbidWords, tokenizer))
     own = (GivenProcessor, ForbidSequences, ForbidWords)
-    others = (
-        each if isinstance(each, own) else GivenProcessor(each) for each in options.processors
-    )
-    return (*([forbid(words)] if words else []), *others)
 
+    def processors(options: Decoding) -> tuple[Processor, ...]:
+        words, named = options.forbidden_words, options.processors
+        others = (each if isinstance(each, own) else GivenProcessor(each) for each in named)
+        return (*([forbid(words)] if words else []), *others)
 
-def for_ids(options: Decoding, forbid: Forbidding) -> Decoding:
-    """Return the options with processors in place of the forbidden words."""
-    processors = extra_processors(options, forbid)
-    return replace(options, forbidden_words=(), processors=processors)
+    return processors
 
 
 def published_options(published: PublishedDefaults) -> Decoding:

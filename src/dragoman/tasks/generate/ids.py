@@ -33,7 +33,7 @@ from dragoman.decoding import Decoding
 from dragoman.models import DecoderOnly
 from dragoman.tasks.generate.prompts import end_by, known_ids, stop_at
 from dragoman.tasks.held import Held
-from dragoman.tasks.options import extra_processors, forbidding, key_of, strategy_of
+from dragoman.tasks.options import key_of, processors_of, strategy_of
 from dragoman.text.tokenizer import Tokenizer
 
 See = Callable[[Sequence[int]], None]
@@ -80,7 +80,7 @@ class IdGenerator:
         self._ends = tuple(ends)
         self._eos_id = min(ends, key=lambda end: end != tokenizer.eos_id)
         self._forbid = Forbid(tuple(never))
-        self._forbid_words = forbidding(tokenizer)
+        self._named = processors_of(tokenizer)
         self._bound = context
         self.scheduler = Scheduler(self._run, model.lanes)
         """Computes what `continued` asks for."""
@@ -167,7 +167,7 @@ class IdGenerator:
     def _processors(
         self, prompts_BS: Tensor, options: Decoding, strategy: Strategy, *, begins_text: bool
     ) -> list[Processor]:
-        processors: list[Processor] = [self._forbid, *extra_processors(options, self._forbid_words)]
+        processors: list[Processor] = [self._forbid, *self._named(options)]
         beam = strategy if isinstance(strategy, PowerBeam) else None  # handles several ends itself
         if options.repetition_penalty != 1.0:
             processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))

@@ -27,7 +27,7 @@ from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.held import Held
 from dragoman.tasks.lines import as_pairs, as_texts, encode_each, encode_prefixes, several, trimmed
-from dragoman.tasks.options import check_sampling, for_ids, forbidding
+from dragoman.tasks.options import check_sampling, processors_of
 from dragoman.tasks.results import Scored, Translation, score_each
 from dragoman.tasks.translate.course import LineTranslator
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials, run
@@ -84,7 +84,7 @@ class Translator(Answering[Decoding, Translation]):
         self._placeholders = all(map(placeholder_ids, (src_tokenizer, tgt_tokenizer)))
         self.memory: Mapping[str, str] = {}
         edges = cache(partial(edges_of, tgt, len(held.shape.output.weight)))
-        self._forbid = forbidding(tgt)
+        self._processors = processors_of(tgt)
         head = Head(*alignment or ())
         self._ids = IdTranslator(held, specials, shortlist, head, edges)
         self.scheduler = Scheduler[Any, Any](run, held.lanes)
@@ -312,7 +312,7 @@ class Translator(Answering[Decoding, Translation]):
     def watch(self, src: Ids, options: Decoding, strategy: Strategy) -> list[Hypothesis]:
         """Return the n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
         self._languages.check_chosen()
-        options = for_ids(options, self._forbid)
+        options = self._for_ids(options)
         with self._ids.model.inference():
             return self._ids.search([Source(src)], options, strategy)[0]
 
@@ -320,6 +320,10 @@ class Translator(Answering[Decoding, Translation]):
 
     def _chosen(self, options: Decoding | None) -> Decoding:
         return merged(options or Decoding(), self.options)
+
+    def _for_ids(self, options: Decoding) -> Decoding:
+        """Return the options with processors in place of the forbidden words."""
+        return replace(options, forbidden_words=(), processors=self._processors(options))
 
     def courses(
         self,
@@ -348,7 +352,7 @@ class Translator(Answering[Decoding, Translation]):
             self._ids,
             self.src_tokenizer,
             self.tgt_tokenizer,
-            for_ids(options, self._forbid),
+            self._for_ids(options),
             self._placeholders,
         )
         known = (
