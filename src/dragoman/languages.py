@@ -24,8 +24,8 @@ _NAMES = {
 }
 """Names of languages in column headers: in German, in Chinese and in the language itself."""
 _SIDES = {
-    "source": "source src quelle quelltext quellsprache 原文 源文 术语 術語 源语言 源語言",
-    "target": "target tgt ziel zieltext zielsprache 译文 譯文 目标语言 目標語言",
+    "source": "source src term quelle quelltext quellsprache 原文 源文 术语 術語 源语言 源語言",
+    "target": "target tgt translation ziel zieltext zielsprache 译文 譯文 目标语言 目標語言",
 }
 _REGION = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{2,8}){0,2}")

@@ -15,12 +15,17 @@ from dragoman.data.memory import (
     declared_languages,
     ending_of,
     memory_entries,
-    named_columns,
     tell_of_names,
 )
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines
-from dragoman.files.records import read_records, read_rows, separator_of, text_at
+from dragoman.files.records import (
+    named_columns,
+    read_records,
+    read_rows,
+    separator_of,
+    text_at,
+)
 from dragoman.languages import LangCodes, language_named
 from dragoman.ranges import Positive, check_ranges
 from dragoman.wording import counted

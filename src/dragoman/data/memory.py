@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dragoman.errors import InputError
 from dragoman.files.messages import Message, read_messages
 from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
-from dragoman.files.records import read_rows
+from dragoman.files.records import SHORT, named_columns, read_rows
 from dragoman.files.xliff import (
     codes_in,
     definitions_of,
@@ -41,8 +41,6 @@ class Entry(NamedTuple):
 
 SHOWN = 60
 """Number of characters of a cell that messages show."""
-SHORT = 3
-"""Letters of language codes, many of which are also words."""
 MOST = 1 << 20
 """Maximum number of pairs of a memory that is loaded as a whole."""
 
@@ -214,32 +212,6 @@ def _of_messages(message: Message) -> Iterator[Unit]:
         yield source, forms[0]
         if "msgid_plural" in texts:
             yield texts["msgid_plural"], forms[-1]
-
-
-def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] | None:
-    """Return the source and target columns that the first row of a table names, or None.
-
-    Columns are named "source" and "target" or similar, or after languages, which take precedence. A
-    table with two columns may name any two languages, a larger one only two in all, unless others
-    are requested.
-    """
-    names = [(side_named(cell), language_named(cell)) for cell in row]
-    wanted = (base_of(code) if code else "" for code in languages)
-    sides = [
-        [n for n, (_, spoken) in enumerate(names) if spoken == language]
-        or [n for n, (named, _) in enumerate(names) if named == side]
-        for side, language in zip(("source", "target"), wanted, strict=True)
-    ]
-    if all(len(side) == 1 for side in sides):
-        return sides[0][0], sides[1][0]
-    spoken = [n for n, (_, language) in enumerate(names) if language]
-    if len(row) > 2:  # "id" is not Indonesian here, but numbers the rows
-        spoken = [n for n in spoken if row[n].lower() != "id" and not any(languages)]
-    if len(spoken) != 2 or names[spoken[0]][1] == names[spoken[1]][1]:
-        return None
-    cells = [row[n] for n in spoken]
-    are_names = all(len(cell) > SHORT or cell in {cell.lower(), cell.upper()} for cell in cells)
-    return (spoken[0], spoken[1]) if are_names else None
 
 
 def tell_of_names(path: Path, row: Sequence[str], *, named: bool) -> None:

@@ -8,7 +8,6 @@ each as correct as the target, and optionally the word `case`, which makes the s
 case-sensitive. A term with an empty target, or its source as the target, is not translated.
 """
 
-import csv
 import re
 import unicodedata
 import warnings
@@ -16,17 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from hashlib import sha256
-from io import BytesIO
-from itertools import chain, islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
 from dragoman.errors import InputError
-from dragoman.files.reading import decode_lines, read_file
-from dragoman.files.records import ROWS, names_separator, separator_in
-from dragoman.languages import LangCodes, base_of, language_named, side_named
+from dragoman.files.reading import read_file
+from dragoman.languages import LangCodes
+from dragoman.text.columns import read_columns
 from dragoman.text.spans import Span
-from dragoman.wording import counted
 
 LARGEST = 10 << 20
 """Maximum bytes of a glossary, the same as DeepL's."""
@@ -35,7 +32,6 @@ LONGEST = 1024
 MOST = 100_000
 """Maximum number of terms of a glossary."""
 CASE = "case"
-COLUMNS = 4
 
 _REFUSED = {
     "Cc": "a control character",
@@ -173,9 +169,9 @@ class Glossary:
     def read(cls, path: Path | str, languages: LangCodes = (None, None)) -> Self:
         """Read a file: CSV if its name ends with .csv, else tab-separated columns.
 
-        Warns if the column names give the `languages` in the opposite order. Raises InputError,
-        with the line, for a file that is not a glossary, and for a term that is empty, too long or
-        a duplicate.
+        If the first row names columns after the `languages`, they are read, and any others are not.
+        Raises InputError, with the line, for a file that is not a glossary, and for a term that is
+        empty, too long or a duplicate.
         """
         path = Path(path)
         as_csv = path.suffix.lower() == ".csv"
@@ -187,14 +183,14 @@ class Glossary:
     ) -> Self:
         """Parse the content of a file like `read`; messages call the file `name`."""
         glossary, lines = cls(()), dict[tuple[str, bool], int]()
-        for place, (number, columns) in enumerate(_rows(content, name, as_csv=csv)):
-            told = "" if place else _told_of_names(columns, languages)
-            if told:
-                warnings.warn(f"{name} line {number}, {told}.", stacklevel=2)
-            if told and _are_names(columns):
-                continue
+        for number, cells in read_columns(content, name, languages, as_csv=csv):
+            source, target, forms, case = cells
+            others = tuple(form.strip() for form in forms.split("|") if form.strip())
             try:
-                term = _term(columns)
+                if case.lower() not in {"", CASE}:
+                    what = f"the fourth column is {case[:40]!r}; write {CASE}, or nothing"
+                    raise InputError(what)
+                term = GlossaryTerm(source, target, others, bool(case))
                 glossary._add(term, f"line {lines.setdefault(term.key, number)}")
             except InputError as error:
                 raise InputError(f"{name} line {number}: {error}.") from None
@@ -272,61 +268,6 @@ class Glossary:
                     end = stop
                     break
         return found
-
-
-def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the columns of each line that is not blank."""
-    lines = decode_lines(BytesIO(content), name)
-    if as_csv:
-        first = [*islice(lines, ROWS)]
-        separator, above = separator_in(first), int(bool(first and names_separator(first[0])))
-        rows = csv.reader(chain(first[above:], lines), delimiter=separator)
-        try:
-            yield from ((rows.line_num + above, row) for row in rows if any(row))
-        except csv.Error as error:
-            raise InputError(f"{name} line {rows.line_num + above} is not CSV: {error}.") from None
-    else:
-        numbered = enumerate(lines, start=1)
-        yield from ((number, line.split("\t")) for number, line in numbered if line.strip())
-
-
-def _are_names(columns: Sequence[str]) -> bool:
-    """Return whether a first row names the columns: as sides, or by the names of two languages."""
-    names = [column.strip() for column in columns[:2]]
-    spoken = {
-        language_named(each) for each in names if len(each) > len("eng") or not each.isascii()
-    }
-    return [*map(side_named, names)] == ["source", "target"] or len(spoken - {None}) == 2
-
-
-def _told_of_names(columns: Sequence[str], languages: LangCodes) -> str:
-    """Return the warning about a first row that names the columns, or may, naming one language."""
-    turned = [code and base_of(code) for code in reversed(languages)]
-    if _are_names(columns) and [*map(language_named, columns[:2])] == turned:
-        what = (
-            f"the names of the columns, and the translation is from {languages[0]} to "
-            f"{languages[1]}: swap the columns, or no term is found"
-        )
-    elif _are_names(columns):
-        what = "the names of the columns; if it is a term, write it in another line"
-    elif any(len(each) > len("eng") and language_named(each) for each in columns[:2]):
-        what = "a term; if it names the columns, change it to source and target"
-    else:
-        return ""
-    return " with ".join(map(repr, columns[:2])) + f", is read as {what}"
-
-
-def _term(columns: list[str]) -> GlossaryTerm:
-    if not 2 <= len(columns) <= COLUMNS:
-        raise InputError(
-            f"it has {counted(len(columns), 'column')}; give source, target, and if need be other "
-            "forms of the target and the word case"
-        )
-    source, target, forms, case = map(str.strip, [*columns, "", ""][:COLUMNS])
-    if case not in {"", CASE}:
-        raise InputError(f"the fourth column is {case[:40]!r}; write {CASE}, or nothing")
-    others = tuple(form.strip() for form in forms.split("|") if form.strip())
-    return GlossaryTerm(source, target, others, bool(case))
 
 
 def fold(text: str) -> str:

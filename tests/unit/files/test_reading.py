@@ -139,6 +139,7 @@ def test_each_encoding_that_fits_is_offered_with_what_it_reads(
         (["one; two,eins", "three;3,drei"], ","),
         (["sep=;\n", "a, b;c, d\n"], ";"),
         (["sep=,", "a;b,c"], ","),
+        (["a\tb", "c, d\te"], TAB),
         (["a", "b"], ","),
         ([], ","),
     ],

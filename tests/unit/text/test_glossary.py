@@ -1,5 +1,6 @@
 """Glossaries: what a file says, where a text has terms, and what became of them."""
 
+import re
 import warnings
 from pathlib import Path
 
@@ -229,33 +230,67 @@ def test_a_first_row_of_names_is_no_term(names: str) -> None:
     with pytest.warns(UserWarning, match="^g.csv line 1, '.*' with '.*', is read as the names of"):
         assert [term.source for term in Glossary.parse(rows, "g.csv", csv=True)] == ["tea"]
     rows = f"tea,Tee\n{names}\n".encode()
+        "en,de",
+        "Term,Translation",
     assert len(Glossary.parse(rows, "g.csv", csv=True)) == 2
     rows = f"sep=,\n{names}\ntea,Tee\n".encode()
-    with pytest.warns(UserWarning, match=r"^g.csv line 2, .* is read as the names of"):
+    with pytest.warns(UserWarning, match=r"^g.csv line 1, .* is read as the names of"):
         assert len(Glossary.parse(rows, "g.csv", csv=True)) == 1
 
 
 @pytest.mark.parametrize(
-    ("names", "languages", "turned"),
+    ("names", "languages", "source"),
     [
-        ("中文\t英文", ("en", "zh"), True),
-        ("Chinese\tEnglish (US)", ("eng_Latn", "zho_Hans"), True),
-        ("中文\t英文", ("zh", "en"), False),
-        ("中文\t英文", ("en", "de"), False),
-        ("中文\t英文", (None, None), False),
-        ("原文\t译文", ("en", "zh"), False),
+        ("中文\t英文", ("en", "zh"), "tea"),
+        ("Chinese\tEnglish (US)", ("eng_Latn", "zho_Hans"), "tea"),
+        ("中文\t英文", ("zh", "en"), "茶"),
+        ("中文\t英文", ("en", "de"), "茶"),
+        ("中文\t英文", (None, None), "茶"),
+        ("原文\t译文", ("en", "zh"), "茶"),
     ],
 )
-def test_columns_the_other_way_round_are_told(
-    tmp_path: Path, names: str, languages: tuple[str | None, str | None], *, turned: bool
+def test_columns_are_read_in_the_order_of_the_languages(
+    tmp_path: Path, names: str, languages: tuple[str | None, str | None], source: str
 ) -> None:
-    """Where the first row names both languages of the translation, whose terms would be in vain."""
+    """Where the first row names both languages of the translation."""
     (path := tmp_path / "g.tsv").write_text(f"{names}\n茶\ttea\n", "utf-8")
-    with pytest.warns(UserWarning, match="line 1, .* is read as the names of") as told:
-        assert [term.source for term in Glossary.read(path, languages)] == ["茶"]
-    (said,) = (str(each.message) for each in told)
-    ending = f"from {languages[0]} to {languages[1]}: swap the columns, or no term is found."
-    assert said.endswith(ending if turned else "write it in another line.")
+    with pytest.warns(UserWarning, match="line 1, .* is read as the names of"):
+        assert [term.source for term in Glossary.read(path, languages)] == [source]
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "told"),
+    [
+        ("tea,Tee,en,de\nTee,tea,de,EN\n", "tea=Tee", "has 1 line not read, .* is not in it.$"),
+        ("tea,Tee,EN,DE\n", "tea=Tee", ""),  # DeepL
+        ("en,de,pos,description\ntea,Tee,noun,hot\n", "tea=Tee", "'pos', 'description', are not"),
+        ("en,fr,de\ntea,thé,Tee\nice,glace,\n", "tea=Tee", "has 1 line not read, "),  # Google
+        ("ID;English;English_Def;German\n1;tea;hot;Tee\n", "tea=Tee", "'ID', 'English_Def', are"),
+        ("source,context,target\ntea,x,Tee\n", "tea=Tee", "other columns, 'context', are not"),
+        ("en,de,other forms\ntea,Tee,Tees|Tee-\n", "tea=Tee=Tees=Tee-", "names of the columns"),
+        ("en,de\ntea,Tee,Tees,case\n", "tea=Tee=Tees", "names of the columns"),
+        ("tea,Tee,,,,\n", "tea=Tee", ""),
+        ("tea\tTee\n", "tea=Tee", ""),
+        ('"green\n tea","grüner\tTee"\n', "green tea=grüner Tee", ""),
+        ("tea,Tee\rice,Eis\r", "tea=Tee ice=Eis", ""),
+    ],
+)
+def test_files_of_other_tools_are_read(rows: str, terms: str, told: str) -> None:
+    """By the names of their columns, and never a note, a language or a word class as a form."""
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        found = Glossary.parse(rows.encode(), "g.csv", csv=True, languages=("en", "de"))
+    assert " ".join("=".join((t.source, t.target, *t.forms)) for t in found) == terms
+    assert bool(raised) == bool(told)
+    assert re.search(told, " ".join(str(each.message) for each in raised))
+
+
+def test_quotes_of_spreadsheets_are_no_part_of_a_term() -> None:
+    """In a TSV too, whose other quotes are read as they are; in a CSV each must be closed."""
+    found = Glossary.parse(b'"a ""b"", c"\td\n5" disk\t"\n', "g.tsv")
+    assert [each.source for each in found] == ['a "b", c', '5" disk']
+    with pytest.raises(InputError, match=r"^g.csv line 2: a quote is opened and not closed"):
+        Glossary.parse(b'a,b\nc,"d\ne,f\n', "g.csv", csv=True)
 
 
 def test_a_first_row_that_names_one_language_is_told() -> None:
