@@ -48,6 +48,8 @@ UNSPACED = (
 )
 """Letters of scripts whose words are not separated by spaces or, as in Korean, are followed by
 particles; in the syntax of a character class."""
+UNSEEN = re.compile("[\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+")
+"""Soft hyphens, and marks that set a direction or allow or forbid a break: not part of a word."""
 _UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 _TOKEN = re.compile(rf"[^\W{UNSPACED}]+|\S")
 
@@ -76,8 +78,8 @@ class GlossaryTerm:
             kinds = {unicodedata.category(char) for char in text} & _REFUSED.keys()
             if kinds:
                 raise InputError(f"{text[:40]!r} has {_REFUSED[min(kinds)]}; remove it")
-        object.__setattr__(self, "source", self.source.strip())
-        object.__setattr__(self, "target", self.target.strip())
+        object.__setattr__(self, "source", UNSEEN.sub("", self.source).strip())
+        object.__setattr__(self, "target", UNSEEN.sub("", self.target).strip())
         if not self.source:
             raise InputError("the source is empty; write one, or remove the term")
 
@@ -106,7 +108,7 @@ class Occurrence:
     @property
     def target(self) -> str:
         """The expected translation of the term."""
-        return self.written if self.term.kept else self.term.target
+        return UNSEEN.sub("", self.written) if self.term.kept else self.term.target
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
@@ -115,7 +117,7 @@ class Occurrence:
         Also in capitals, if the source is in capitals in the text but not in the glossary.
         """
         if self.term.kept:
-            return (self.written,)
+            return (self.target,)
         forms = self.target, *self.term.forms
         capital = tuple(form[:1].upper() + form[1:] for form in forms)
         if self.is_in_capitals:
@@ -278,18 +280,21 @@ def fold(text: str) -> str:
     return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
 
 
-_UNUSUAL = re.compile(r"’|\s\s|[^\S ]")
+_UNUSUAL = re.compile(rf"[’‐‑]|\s\s|[^\S ]|{UNSEEN.pattern}")
+_EQUAL = str.maketrans("’‐‑", "'--")
 
 
 def _usual(text: str) -> tuple[str, Sequence[int]]:
-    """Return the text in NFC, with ' for ’ and single spaces, and each character's old position."""
+    """Return the text in NFC, with ' for ’, one kind of hyphen, single spaces and no invisible
+    characters, and each character's old position.
+    """
     if not _UNUSUAL.search(text) and unicodedata.is_normalized("NFC", text):
         return text, range(len(text) + 1)
     starts = [n for n in range(len(text)) if not n or not _continues(text[n - 1], text[n])]
     parts, places = list[str](), list[int]()
     for start, end in pairwise([*starts, len(text)]):
-        some = text[start:end]
-        part = " " if some.isspace() else unicodedata.normalize("NFC", some).replace("’", "'")
+        some = UNSEEN.sub("", text[start:end])
+        part = " " if some.isspace() else unicodedata.normalize("NFC", some).translate(_EQUAL)
         parts.append(part)
         places += (min(start + n, end - 1) for n in range(len(part)))
     return "".join(parts), [*places, len(text)]
@@ -298,7 +303,7 @@ def _usual(text: str) -> tuple[str, Sequence[int]]:
 def _continues(before: str, char: str) -> bool:
     """Return whether a character can form one letter or one space with the one before it."""
     joins = unicodedata.combining(char) or "\u1160" <= char <= "\u11ff"  # the latter in Korean
-    return bool(joins) or (before.isspace() and char.isspace())
+    return bool(joins or UNSEEN.match(char)) or (before.isspace() and char.isspace())
 
 
 def is_boundary(text: str, place: int) -> bool:

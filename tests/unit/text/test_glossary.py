@@ -132,6 +132,8 @@ def test_terms_are_found_as_whole_words(text: str, found: list[str]) -> None:
         ("rock 'n' roll", "a rock ’n’ roll!", ["rock ’n’ roll"]),
         ("l’eau", "l'eau", ["l'eau"]),
         (" heat  pump ", "a heat pump", ["heat pump"]),
+        ("e\u2011mail", "an e-mail, e\u2010mail", ["e-mail", "e\u2010mail"]),
+        ("heat\u200b pump\ufeff", "\u200fhe\xadat pump\u200e.", ["he\xadat pump\u200e"]),
         ("한국", "\u1112\u1161\u11ab\u1100\u116e\u11a8", ["\u1112\u1161\u11ab\u1100\u116e\u11a8"]),
     ],
 )
@@ -139,10 +141,16 @@ def test_terms_are_found_as_whole_words(text: str, found: list[str]) -> None:
 def test_terms_are_found_as_they_are_usually_written(
     source: str, text: str, written: list[str], *, case: bool
 ) -> None:
-    """Composed or decomposed, with any apostrophe and any spaces."""
+    """Composed or decomposed, with any apostrophe, hyphen and spaces, and invisible characters."""
     found = Glossary([GlossaryTerm(source, "x", case=case)]).find(text)
     assert [each.written for each in found] == written
     assert all(text[each.start : each.end] == each.written for each in found)
+
+
+def test_a_kept_term_has_no_invisible_characters() -> None:
+    """No model writes those."""
+    (found,) = Glossary({"iPhone": ""}).find("an i\xadPhone")
+    assert (found.target, found.forms, found.alone) == ("iPhone", ("iPhone",), "iPhone")
 
 
 def test_a_part_of_what_is_protected_is_no_term() -> None:
@@ -222,6 +230,8 @@ def test_a_hostile_glossary_is_no_burden() -> None:
         "Quelle,Ziel",
         "English,German",
         "English (US),Deutsch",
+        "en,de",
+        "Term,Translation",
     ],
 )
 def test_a_first_row_of_names_is_no_term(names: str) -> None:
@@ -230,8 +240,6 @@ def test_a_first_row_of_names_is_no_term(names: str) -> None:
     with pytest.warns(UserWarning, match="^g.csv line 1, '.*' with '.*', is read as the names of"):
         assert [term.source for term in Glossary.parse(rows, "g.csv", csv=True)] == ["tea"]
     rows = f"tea,Tee\n{names}\n".encode()
-        "en,de",
-        "Term,Translation",
     assert len(Glossary.parse(rows, "g.csv", csv=True)) == 2
     rows = f"sep=,\n{names}\ntea,Tee\n".encode()
     with pytest.warns(UserWarning, match=r"^g.csv line 1, .* is read as the names of"):

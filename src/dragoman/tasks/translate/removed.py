@@ -16,7 +16,7 @@ from operator import itemgetter
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import of_kind
 from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten, words_copied
-from dragoman.text.glossary import is_boundary, is_spaced
+from dragoman.text.glossary import UNSEEN, is_boundary, is_spaced
 from dragoman.text.items import in_digits
 from dragoman.text.spans import Span, as_one, places_in
 
@@ -24,8 +24,6 @@ JOINERS = "\u200c\u200d"
 _ENDS = dict.fromkeys("\u202a\u202b\u202d\u202e", "\u202c")
 _ENDS |= dict.fromkeys("\u2066\u2067\u2068", "\u2069")
 """The character that ends each one that sets the direction of the text after it (UAX 9)."""
-_UNSEEN = re.compile("[\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069]+")
-"""Soft hyphens, and marks that set a direction or allow or forbid a break: not part of a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class Shortened:
         for start, stop in as_one(spans, partial(_touch, line)):
             place += start - end
             kept = text = line[start:stop]
-            if _UNSEEN.fullmatch(text):
+            if UNSEEN.fullmatch(text):
                 kept = "".join(c for place, c in enumerate(text, start) if place in around)
             before, after = line[max(0, start - 1) : start], line[stop : stop + 1]
             end = stop + (after.isspace() and (before.isspace() or not place))
@@ -136,7 +134,7 @@ def _apart(gap: Gap, before: str, after: str) -> str:
     particles after it. There is no space after full-width punctuation, nor between punctuation and
     Chinese characters. Invisible characters need none.
     """
-    if _UNSEEN.fullmatch(gap.text):
+    if UNSEEN.fullmatch(gap.text):
         return gap.kept
 
     def is_glued(was: str, char: str) -> bool:
@@ -224,7 +222,7 @@ def _touch(line: str, first: Span, second: Span) -> bool:
     """
     if first[1] >= second[0]:
         return True
-    shows = not any(_UNSEEN.fullmatch(line, *span) for span in (first, second))
+    shows = not any(UNSEEN.fullmatch(line, *span) for span in (first, second))
     return shows and not line[first[1] : second[0]].strip()
 
 
@@ -244,7 +242,7 @@ def whole_words(line: str, spans: Iterable[Span]) -> Iterator[Span]:
 
 def unseen(line: str) -> Iterator[Span]:
     """Return the spans of invisible characters, which a model would read as parts of words."""
-    return (match.span() for match in _UNSEEN.finditer(line))
+    return (match.span() for match in UNSEEN.finditer(line))
 
 
 def directions(line: str) -> Iterator[Span]:
