@@ -7,6 +7,8 @@ from functools import partial
 from html import unescape
 from io import BytesIO
 
+import numpy as np
+
 from dragoman.errors import InputError
 from dragoman.files.encodings import likeliest, not_utf8
 
@@ -153,3 +155,22 @@ def _encoded(name: str, encoding: str, errors: str, mark: bytes, pieces: Iterabl
             f"{name} is in Windows-1252, which lacks letters of the translation; save it as UTF-8."
         ) from error
     return made.getvalue()
+
+
+def characters_before(raw: bytes) -> Callable[[int], int]:
+    """Return a function that counts the characters of UTF-8 before a byte."""
+    if raw.isascii():
+        return int
+    begins = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
+    rows = np.pad(begins, (0, -len(raw) % _COUNTED_BYTES)).reshape(-1, _COUNTED_BYTES)
+    sums = np.cumsum([0, *np.count_nonzero(rows, axis=1)])
+
+    def before(place: int) -> int:
+        row = place // _COUNTED_BYTES
+        return int(sums[row]) + int(np.count_nonzero(begins[row * _COUNTED_BYTES : place]))
+
+    return before
+
+
+_COUNTED_BYTES = 64
+"""Bytes per precomputed count; a count for each byte would take eight bytes."""

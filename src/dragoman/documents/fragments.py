@@ -21,6 +21,9 @@ from dragoman.text.marked import DEEPEST, Marked, Tag, merged, paired
 _BLOCKS = html.RULES.ended_by["p"] | {"body", "caption", "center", "colgroup", "html", "legend"}
 _KNOWN = _BLOCKS | html.INLINE | html.RULES.opaque.keys() | html.RULES.empty
 _RULES = replace(html.RULES, attributes=frozenset(), lines=True)
+_BLOCK_RULES = replace(_RULES, lines=False)
+_COMPONENT = re.compile(r"</?(?:[A-Z]\w*[a-z]|\w+[-.])|<[^<>]*\smarkdown\b")
+"""A tag of a component, and one that says that Markdown is in its element."""
 _MARKUP = re.compile(
     r"<!--(?:(?!<!--|-->).)*+-->|<(script|style)\b(?:[^<]|<(?![/s]))*+</\1\s*+>"
     r"|<(?P<close>/?)(?P<name>[A-Za-z][\w:.-]*|\d+)"
@@ -72,6 +75,27 @@ def read_page(
     page = Page(text, _RULES, where, f"{where}, ", left)
     for each in page.document(lambda _: b"").parts[0].segments:
         yield replace(each, start=at(each.start), end=at(each.end), write=write)
+
+
+def read_block(
+    text: str, plain: str, place: tuple[int, int], where: Callable[[int], str], left: Left
+) -> list[Segment]:
+    """Return the texts of an HTML block of Markdown, as far as they are in `plain` unchanged.
+
+    Return none of a block in a quotation, whose signs are in it, and none of one that begins with
+    an inline element or contains components, in which some tools read Markdown.
+    """
+    start, raw = place[0], plain[slice(*place)]
+    name = next(markup.tokens_of(raw.lstrip(), _BLOCK_RULES)).name
+    is_quoted = text[text.rfind("\n", 0, start) + 1 : start].strip()
+    if not name or is_quoted or not _BLOCK_RULES.block(name) or _COMPONENT.search(raw):
+        return []
+    page, found = Page(raw, _BLOCK_RULES, where(start), f"{where(start)}, ", left), list[Segment]()
+    for each in page.document(lambda _: b"").parts[0].segments:
+        begin, end = start + each.start, start + each.end
+        if text[begin:end] == plain[begin:end]:
+            found.append(replace(each, start=begin, end=end, where=where(begin)))
+    return found
 
 
 def forms(

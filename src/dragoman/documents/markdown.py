@@ -10,16 +10,20 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from dragoman.documents.characters import SURROGATE, decoded, unescaped, without_damage
+from dragoman.documents.characters import (
+    SURROGATE,
+    characters_before,
+    decoded,
+    unescaped,
+    without_damage,
+)
 from dragoman.documents.dialects import (
     ATTRIBUTES,
     DIRECTIVE,
@@ -32,6 +36,7 @@ from dragoman.documents.dialects import (
     with_plain_targets,
 )
 from dragoman.documents.document import Asides, Document, Left, Segment, Segments
+from dragoman.documents.fragments import read_block
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import is_left, tokens_of, with_marks
 from dragoman.documents.signs import EMPHASIS, written, written_alt, written_title
@@ -142,7 +147,7 @@ class _Paragraphs:
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """Yield the parser's events: kind, name, data, and start and end in characters."""
         plain = with_plain_code(NO_DEFINITION.sub(r"\1;", self._plain), is_mdx=self._is_mdx)
-        before = _characters(plain.encode())
+        before = characters_before(plain.encode())
         for kind, name, more, start, end in _events(plain):
             yield kind, name, more, before(start), before(end)
 
@@ -165,8 +170,13 @@ class _Paragraphs:
                 self._pieces, self._brackets = [], []
                 is_term = name == "SoftBreak" or (kind, name) == ("Start", "DefinitionListTitle")
                 if kind == "Start" and name in _LEFT:
-                    self.left.add(_LEFT[name], self._where(start))
-                    skipped = name
+                    skipped, found = name, list[Segment]()
+                    if name == "HtmlBlock" and not self._is_mdx:
+                        place, texts = (start, end), (self._text, self._plain)
+                        found = read_block(*texts, place, self._where, self.left)
+                        yield from found
+                    if not found:
+                        self.left.add(_LEFT[name], self._where(start))
 
     def _paragraph(self, *, is_heading: bool) -> Iterator[Segment]:
         """Yield the text that was added, if there is any besides code."""
@@ -335,25 +345,6 @@ def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
         kind, more = _only(event)
         name, more = _only(more) if kind in ("Start", "End") else (kind, more)
         yield kind, name, more, place["start"], place["end"]
-
-
-def _characters(raw: bytes) -> Callable[[int], int]:
-    """Return a function that counts the characters of UTF-8 before a byte."""
-    if raw.isascii():
-        return int
-    begins = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
-    rows = np.pad(begins, (0, -len(raw) % _COUNTED_BYTES)).reshape(-1, _COUNTED_BYTES)
-    sums = np.cumsum([0, *np.count_nonzero(rows, axis=1)])
-
-    def before(place: int) -> int:
-        row = place // _COUNTED_BYTES
-        return int(sums[row]) + int(np.count_nonzero(begins[row * _COUNTED_BYTES : place]))
-
-    return before
-
-
-_COUNTED_BYTES = 64
-"""Bytes per precomputed count; a count for each byte would take eight bytes."""
 
 
 def _fault(raw: str, source: Marked, made: Marked, *, end: str = "") -> str:

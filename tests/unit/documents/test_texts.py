@@ -83,7 +83,12 @@ def test_html(source: str, expected: str) -> None:
         ("a[^1]\n\n[^1]: note\n", "A[^1]\n\n[^1]: NOTE\n"),
         ("| a b | `c` |\n|---|---|\n| d\\|e | f |\n", "| A B | `c` |\n|---|---|\n| D\\|E | F |\n"),
         ("- [ ] a\n  1. b\n\n```\nc\n```\n", "- [ ] A\n  1. B\n\n```\nc\n```\n"),
-        ("---\na: b\n---\n<div>c</div>\n\n    d\n", None),
+        ("---\na: b\n---\n<!-- c -->\n\n    d\n", None),
+        (
+            "<h1 id=a> b &amp; <i>c\nd</i></h1>\ne\n\nf\n",
+            "<h1 id=a> B &amp; <i>C D</i></h1>\nE\n\nF\n",
+        ),
+        ("> <p>a\n> b</p>\n\n<Tab>\nc\n</Tab>\n\n<p markdown>\nd\n</p>\n\n<b>\ne\n</b>\n", None),
         ("a \\_\\_b\\_\\_ c\n", "A \\_\\_B\\_\\_ C\n"),
         ("# a {#b\\}\n", "# A {#B\\}\n"),
         ("a\n:   b\n    c\n\n    d\n\ne\n\n: f\n: g\n", "A\n:   B C\n\n    D\n\nE\n\n: F\n: G\n"),
