@@ -27,6 +27,10 @@ _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
 """How one character is escaped."""
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _LOCALE = re.compile(rb'("@@locale"\s*:\s*"[\w-]+")')
+_OF_BROWSERS = {"message", "description", "placeholders"}
+"""The keys of a message of a browser's extension; only the first one is shown to users."""
+_ENOUGH = 4096
+"""Characters in which such a file has its first message."""
 _ARGUMENT = re.compile(r"(?<![\w$])\$[1-9](?![.,]?\d)")
 
 
@@ -40,11 +44,26 @@ def read(
     """
     text, encode = decoded(data, name)
     left, is_arb = Left(), name.lower().endswith(".arb")
-    keys = Keys(columns)
+    keys = Keys(columns or ["message"] * _is_of_browsers(text))
     found = _segments(text, name, keys, left, is_arb=is_arb)
     document = one_part(text, encode, found, name, left)
     keys.reject_missing(name)
     return in_language(document, _LOCALE, languages) if is_arb else document
+
+
+def _is_of_browsers(text: str) -> bool:
+    """Return whether all values are messages of a browser's extension."""
+    if '"message"' not in text[:_ENOUGH]:
+        return False
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    values = found.values() if isinstance(found, dict) else [None]
+    return all(
+        isinstance(each, dict) and "message" in each and each.keys() <= _OF_BROWSERS
+        for each in values
+    )
 
 
 def _segments(text: str, name: str, keys: Keys, left: Left, *, is_arb: bool) -> Iterator[Segment]:

@@ -16,14 +16,14 @@ TEMPLATE = "a template"
 
 _BY_NAME = {
     "a subtitle file": "srt vtt",
-    OTHER_SUBTITLES: "ass ssa sbv ttml",
+    OTHER_SUBTITLES: "ass ssa sbv ttml dfxp lrc",
     "an HTML page": "html htm xhtml",
     "an XLIFF file": "xliff xlf sdlxliff mqxliff mxliff",
     "an XML file": "xml resx dita",
     TRANSLATION_MEMORY: "tmx",
     "a catalogue of messages": "po pot",
     "a JSON file": "json jsonl arb",
-    "a file in a markup language": "rst adoc asciidoc tex org textile",
+    "a file in a markup language": "rst adoc asciidoc tex org textile mediawiki",
     "a file of keys and values": "properties strings ini toml ftl json5 jsonc",
     "a page of Quarto": "qmd rmd",
     TEMPLATE: "j2 jinja jinja2 njk handlebars mustache liquid twig erb ejs",

@@ -127,3 +127,13 @@ def test_other_signs_are_read(text: str) -> None:
     """As they are."""
     assert translated(json.dumps([text]), "a.json")[1] == [text]
     assert translated('["<b>&a</b> &b"]', "a.json")[1] == ["&a &b"]
+
+
+@pytest.mark.parametrize("more", ["", ', "title": {"text": "e"}'])
+def test_of_a_browsers_messages_only_what_is_shown_is_translated(more: str) -> None:
+    """Unless one has another key: then it is the file of some other program."""
+    rest = '"description": "a b", "placeholders": {"x": {"content": "c", "example": "Ann B"}}'
+    text = f'{{"b": {{"message": "hello $x$", {rest}{more}}}, "message": {{"message": "d"}}}}'
+    made, texts, _ = translated(text, "a.json", WordTranslator(lambda word: f"{word}z"))
+    assert len(texts) == (6 if more else 2)
+    assert ("Annz" in made) == bool(more)
