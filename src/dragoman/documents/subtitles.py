@@ -53,8 +53,9 @@ _DIRECTION = f"[{_MARKS}]*"
 _LINE = re.compile(rf"[^\s{_MARKS}](?:[^\r\n]*[^\s{_MARKS}])?")
 """A line of a cue without the white space and direction marks around it, which stay."""
 _END = re.compile(rf"[{SPACED_ENDS}{UNSPACED_ENDS}:;؛♪*)\]）］】][\"'”’»」』]*{_DIRECTION}$")
-_DASH = re.compile(rf"(?:{_TAG.pattern})*[-–—•][\s{_MARKS}]*")
-"""The dash that marks a speaker, also after tags; these stay before the speech."""
+_TURN = "(?:[-–—•]|(?:>|&gt;){2,3})"
+_DASH = re.compile(rf"(?:{_TAG.pattern})*{_TURN}[\s{_MARKS}]*")
+"""The dash, or `>>`, that marks a speaker, also after tags; these stay before the speech."""
 _LABEL = re.compile(
     rf"(?:{_TAG.pattern})*+{_DIRECTION}(?P<name>[^\W\d_][\w .'’#&/()-]{{,30}})(?:{_TAG.pattern})*+"
     rf"(?:[:：](?:{_TAG.pattern})*+(?:[\s{_MARKS}]+|\Z)|：)"
@@ -62,7 +63,7 @@ _LABEL = re.compile(
 """The name that marks a speaker, if it is in capitals."""
 _HOURS = {"AM", "PM", "A.M.", "P.M."}
 """Words in capitals before a colon that are not names."""
-_OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}[-–—•♪\[(（［【]")
+_OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}(?:{_TURN}|[♪\[(（［【])")
 """The start of a line that does not continue a sentence."""
 _APART = re.compile(
     rf"(?:{_TAG.pattern}|{_DIRECTION}{_DASH.pattern})*+{_DIRECTION}[\[(♪（［【]+\s*+"

@@ -21,6 +21,7 @@ def cues(*texts: str) -> str:
         (["{\\an8}<i>ANN:</i> we go", "- BOB: a boy"], ["we go", "a boy"], "ANN BOB"),
         (["<b>ANN</b>:\nwe go\non", "MÜLLER：so"], ["we go on", "so"], "ANN MÜLLER"),
         (["-\nwe go", "on"], ["we go on"], ""),
+        ([">> ANN: we go\n>> I am", ">>> on", "&gt;&gt; so"], ["we go", "I am", "on", "so"], "ANN"),
         (["we go", "ANN:\non", "-\nI am"], ["we go", "on", "I am"], "ANN"),
         (["we go", "WARNING: KEEP OUT", "of it"], ["we go", "WARNING: KEEP OUT", "of it"], ""),
         (["we said: go", "He: on", "12: so"], ["we said: go He: on 12: so"], ""),
