@@ -215,7 +215,7 @@ def _with_whole(pieces: Iterable[str | Tag]) -> Iterable[str | Tag]:
     return made
 
 
-_SIGN_OF_NOTE = re.compile(r"[\[［〔]\d{1,3}[\]］〕]|[*†‡]")
+_SIGN_OF_NOTE = re.compile(r"[\[［〔]\d{1,3}[\]］〕]|[*†‡¶]")
 CIRCLED = re.compile("[①-⑳㉑-㉟㊱-㊿❶-❿⓫-⓴]")
 """The number of a note only if in a link or raised: figures and lists have such numbers, too."""
 _BEFORE_SIGN = re.compile(r"[\w.,;!?)\]”’»。，、；！？」』]\Z")
