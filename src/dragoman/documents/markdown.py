@@ -170,13 +170,17 @@ class _Paragraphs:
                 self._pieces, self._brackets = [], []
                 is_term = name == "SoftBreak" or (kind, name) == ("Start", "DefinitionListTitle")
                 if kind == "Start" and name in _LEFT:
-                    skipped, found = name, list[Segment]()
-                    if name == "HtmlBlock" and not self._is_mdx:
-                        place, texts = (start, end), (self._text, self._plain)
-                        found = read_block(*texts, place, self._where, self.left)
-                        yield from found
-                    if not found:
-                        self.left.add(_LEFT[name], self._where(start))
+                    yield from self._block(name, start, end)
+                    skipped = name
+
+    def _block(self, name: str, start: int, end: int) -> list[Segment]:
+        """Return the texts of a block of HTML; one without, or another block, is left alone."""
+        found = list[Segment]()
+        if name == "HtmlBlock" and not self._is_mdx:
+            found = read_block(self._text, self._plain, (start, end), self._where, self.left)
+        if not found:
+            self.left.add(_LEFT[name], self._where(start))
+        return found
 
     def _paragraph(self, *, is_heading: bool) -> Iterator[Segment]:
         """Yield the text that was added, if there is any besides code."""

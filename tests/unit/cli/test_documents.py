@@ -69,15 +69,15 @@ def test_a_document_is_translated(run: Run, tmp_path: Path) -> None:
     assert f"{page} has no text to translate; {output} is a copy of it" in done.err
 
 
-@pytest.mark.filterwarnings("default:.*swap the columns")
-def test_a_glossary_for_the_other_direction_is_told(run: Run, tmp_path: Path) -> None:
-    """A glossary whose header names the other direction causes a warning."""
+@pytest.mark.filterwarnings("default:.*is read as the names")
+def test_a_glossary_is_read_in_the_direction_of_the_translation(run: Run, tmp_path: Path) -> None:
+    """Its header may name the languages the other way round; a warning says how it is read."""
     (page := tmp_path / "page.html").write_text(PAGE)
     (terms := tmp_path / "terms.tsv").write_text("German\tEnglish\nrot\tred\n")
     given = (page, "--output", tmp_path / "page.de.html", "--glossary", terms)
     done = translated(run, tmp_path, *given, "--src-lang=en", "--tgt-lang=de")
     assert done.code == 0
-    assert "the translation is from en to de: swap the columns" in done.err
+    assert "'English' with 'German', is read as the names of the columns" in done.err
 
 
 def test_an_interrupted_document_goes_on(run: Run, tmp_path: Path) -> None:

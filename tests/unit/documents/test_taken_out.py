@@ -38,7 +38,9 @@ def test_numbers_of_notes_are_not_in_the_sentence(source: str) -> None:
     assert (data.lower(), report.flagged) == (page.lower(), ())
 
 
-@pytest.mark.parametrize("mark", ["①", "⑳", "㉑", "❶", "[1]", "［１］", "〔1〕", "*", "†", "‡", "¶"])
+@pytest.mark.parametrize(
+    "mark", ["①", "⑳", "㉑", "❶", "[1]", "［１］", "〔1〕", "*", "†", "‡", "¶"]
+)
 @pytest.mark.parametrize("source", [
     "买了书<a href='#n'><sup>{}</sup></a>。", "买了书。<a href='#n'>{}</a>",
     "word<sup>{}</sup> on", "word<a href='#n'>{}</a>, on",
