@@ -89,6 +89,10 @@ def _named(first: Sequence[list[str]], languages: LangCodes) -> Sequence[int] | 
     row, found = first[0], named_columns(first[0], languages)
     if found is None or all(map(_languages_of, first)):
         return None
+    codes = [language_named(row[n]) for n in found if len(row[n].encode()) <= SHORT]
+    between = {base_of(each) for each in languages if each}
+    if len(between) == len(codes) == 2 and None not in codes and {*codes} != between:
+        return None  # words, such as it and es
     forms = (n for n, name in enumerate(row) if _FORMS.fullmatch(name))
     case = (n for n, name in enumerate(row) if name.lower() == "case")
     free = [sys.maxsize if any(row[n : n + 1]) else n for n in (2, 3)]

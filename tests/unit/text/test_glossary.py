@@ -278,6 +278,7 @@ def test_columns_are_read_in_the_order_of_the_languages(
         ("en,de,other forms\ntea,Tee,Tees|Tee-\n", "tea=Tee=Tees=Tee-", "names of the columns"),
         ("en,de\ntea,Tee,Tees,case\n", "tea=Tee=Tees", "names of the columns"),
         ("tea,Tee,,,,\n", "tea=Tee", ""),
+        ("it,es\ntea,Tee\n", "it=es tea=Tee", ""),
         ("tea\tTee\n", "tea=Tee", ""),
         ('"green\n tea","grüner\tTee"\n', "green tea=grüner Tee", ""),
         ("tea,Tee\rice,Eis\r", "tea=Tee ice=Eis", ""),
