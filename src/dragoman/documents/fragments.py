@@ -87,7 +87,7 @@ def read_block(
     """
     start, raw = place[0], plain[slice(*place)]
     name = next(markup.tokens_of(raw.lstrip(), _BLOCK_RULES)).name
-    is_quoted = text[text.rfind("\n", 0, start) + 1 : start].strip()
+    is_quoted = ">" in text[text.rfind("\n", 0, start) + 1 : start]
     if not name or is_quoted or not _BLOCK_RULES.block(name) or _COMPONENT.search(raw):
         return []
     page, found = Page(raw, _BLOCK_RULES, where(start), f"{where(start)}, ", left), list[Segment]()

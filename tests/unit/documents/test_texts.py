@@ -88,6 +88,7 @@ def test_html(source: str, expected: str) -> None:
             "<h1 id=a> b &amp; <i>c\nd</i></h1>\ne\n\nf\n",
             "<h1 id=a> B &amp; <i>C D</i></h1>\nE\n\nF\n",
         ),
+        ("- <p>a\n  b</p>\n\n1. <p>c</p>\n", "- <p>A B</p>\n\n1. <p>C</p>\n"),
         ("> <p>a\n> b</p>\n\n<Tab>\nc\n</Tab>\n\n<p markdown>\nd\n</p>\n\n<b>\ne\n</b>\n", None),
         ("a \\_\\_b\\_\\_ c\n", "A \\_\\_B\\_\\_ C\n"),
         ("# a {#b\\}\n", "# A {#B\\}\n"),
