@@ -88,6 +88,13 @@ PREPARED = (
         "detokenizer.perl",
         SOME,
     ),
+    ("tokens of OpenNMT", re.compile("\\S\uffed|\uffed\\S|\\S\uffe8\\S"), "pyonmttok", SOME),
+    (
+        "both texts, as for fast_align",
+        re.compile(r"^[^|]+ \|\|\| [^|]+$"),
+        r"sed 's/ ||| /\t/' OLD > NEW.tsv",
+        NEARLY_ALL,
+    ),
     ("doubled quotes", re.compile('^"(?:[^"]*""[^"]*"")+[^"]*"$'), _AS_CSV, SOME),
     ("quotes around a text", re.compile('^"[^"]*"$'), _AS_CSV, NEARLY_ALL),
 )

@@ -203,6 +203,11 @@ def _reject_other_kinds(start: bytes, name: str) -> None:
         if start.startswith(signature):
             how = ", a table as CSV or TSV" * ("xls" in kind) + ", or unzip it" * ("zip" in kind)
             raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8{how}.")
+    if name.endswith((".bin", ".idx")) and min(start, default=9) < 9:
+        raise InputError(
+            f"{name} holds numbers, as fairseq-preprocess writes them, not plain text; give the "
+            "lines of text that it was made of."
+        )
     is_wide = start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
     if is_wide or start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
         is_marked, kind = is_wide or start[0] > 0x7F, "UTF-32" if is_wide else "UTF-16"

@@ -112,6 +112,8 @@ def test_a_copy_is_told() -> None:
         ("▁Two ▁dog s", "pieces of SentencePiece", "Name: ▁▁▁▁, ▁ and _x"),
         ("the dog &apos;s bone", "tokens of Moses", "it&apos;s &quot;so&quot;, &amp; A &amp; B"),
         ("a well @-@ known dog", "tokens of Moses", "well - known @ home"),
+        ("the dog\uffed s bone \uffed.", "tokens of OpenNMT", "\uffed and \uffe8"),
+        ("the\uffe8D dog\uffe8N", "tokens of OpenNMT", "a | b"),
     ],
 )
 def test_texts_that_another_tool_has_cut(text: str, what: str, raw: str) -> None:
@@ -125,6 +127,15 @@ def test_texts_that_another_tool_has_cut(text: str, what: str, raw: str) -> None
             cut[number] = (text, cut[number][1]) if side == 0 else (cut[number][0], text)
         (told,) = warnings_of(cut)
         assert told.startswith(f"corpus: 5% of the pairs have {what}, such as line 8, {text!r}; ")
+
+
+def test_both_texts_in_a_line_are_told() -> None:
+    """Files for fast_align have them; bars within most texts are no such sign."""
+    pairs = made_pairs(300)
+    (told,) = warnings_of([(f"{src} ||| {tgt}", tgt) for src, tgt in pairs])
+    assert r"both texts, as for fast_align, such as line 1, " in told
+    assert r"(sed 's/ ||| /\t/' OLD > NEW.tsv)" in told
+    assert warnings_of([(f"{src} ||| 1 ||| 2", tgt) for src, tgt in pairs]) == []
 
 
 def test_quotes_of_a_table_are_told_and_speech_is_not() -> None:

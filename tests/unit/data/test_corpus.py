@@ -148,6 +148,21 @@ def test_other_kinds_of_files_are_recognised(content: bytes, words: str, tmp_pat
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "content", [b"\x09\0\x04\x01\0\0", b"MMIDIDX\0\0\x01\0", b"\xd2\x04\x12\0"]
+)
+def test_a_corpus_of_numbers_is_no_text(content: bytes, tmp_path: Path) -> None:
+    """Files of fairseq-preprocess are recognised by their names; a text may have any name."""
+    path = tmp_path / "train.en-de.en.bin"
+    path.write_bytes(content)
+    with pytest.raises(
+        InputError, match=r"en\.bin holds numbers, .*fairseq-preprocess.* was made of"
+    ):
+        list(read_lines(path))
+    path.write_text("one\n")
+    assert list(read_lines(path)) == ["one"]
+
+
 @packed
 def test_a_line_has_a_bound(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that is too long is reported and never held in memory, even if it compresses well."""
@@ -264,6 +279,7 @@ def test_tsv(tmp_path: Path) -> None:
         (b'a\t"b"\tc', "line 3 has 3 columns; .* target.$"),
         (b"", "line 3 has 1 column;"),
         (b'"Two\nlines"\tzwei', "line 3 has 1 column; .* If a cell in quotes has several lines"),
+        (b"a ||| b", "line 3 has 1 column; .* Lines for fast_align become a table by sed"),
     ]:
         path.write_bytes(b"one\teins\ntwo\tzwei\n" + line + b"\n")
         with pytest.raises(InputError, match=words):
