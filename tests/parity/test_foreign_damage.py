@@ -215,3 +215,32 @@ def test_shards_that_do_not_fit_are_named(case: str, tmp_path: Path) -> None:
     change(folder, sorted(folder.glob("model-*.safetensors")))
     found = sentences(folder)
     assert all(re.search(pattern, text) for text in found), found
+
+
+TOOLKITS = {
+    "train.en-de.en.idx": "fairseq-preprocess has numbered",
+    "model_step_9000.pt": "OpenNMT-py, a pickle, .* no script .* dragoman train",
+    "checkpoint_best.pt": "fairseq.* convert_fsmt_original_pytorch_checkpoint_to_pytorch",
+    "model.00.safetensors": "OpenNMT-py or eole.* dragoman train",
+    "params.best": "Sockeye.* dragoman train",
+    "params.00042": "Sockeye",
+    "best.ckpt": "JoeyNMT or Lightning, a pickle.* dragoman train",
+    "model.ckpt-250000.index": "tensor2tensor, OpenNMT-tf.* dragoman train",
+    "ckpt-5000.index": "tensor2tensor, OpenNMT-tf",
+    "saved_model.pb": "TensorFlow",
+    "tf_model.h5": "from_tf=True",
+    "flax_model.msgpack": "from_flax=True",
+    "model.enes.intgemm.alphas.bin": r"browsers have them.* take the model\.npz",
+    "model.bin": "CTranslate2 or Marian",
+}
+
+
+@pytest.mark.parametrize("name", TOOLKITS)
+def test_the_toolkit_of_a_checkpoint_is_named(name: str, tmp_path: Path) -> None:
+    """With what to do, for the folder and for the file; eole's folder has a config of its own."""
+    (tmp_path / name).write_bytes(b"\x80\x02.")
+    if name == "model.00.safetensors":
+        (tmp_path / "config.json").write_text('{"model": {"architecture": "transformer"}}')
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(InputError, match=f"{re.escape(name)} is .*{TOOLKITS[name]}"):
+            open_folder(path)

@@ -155,6 +155,17 @@ def test_arrays_of_another_kind_are_refused(case: str, own: Path) -> None:
         read_folder(own, device="cpu").load()
 
 
+def test_the_state_of_the_optimizer_is_no_second_model(own: Path) -> None:
+    """Marian's training leaves it next to the model; other checkpoints there are named."""
+    np.savez(own / "model.npz.optimizer.npz", adam_mt=np.zeros(1))
+    assert read_folder(own, device="cpu").config.model.d_model == 32
+    shutil.copy(own / "model.npz", own / "model.iter9000.npz")
+    with pytest.raises(InputError, match=r"2 models, .*iter9000\.npz, .*model\.npz; leave one"):
+        read_folder(own, device="cpu")
+    with pytest.raises(InputError, match=r"is a file; give the model folder, which holds it"):
+        read_folder(own / "model.npz", device="cpu")
+
+
 def test_numbers_of_the_other_byte_order_are_the_same(own: Path) -> None:
     """The file may come from a big-endian machine."""
     wanted = read_folder(own, device="cpu").model.state_dict()

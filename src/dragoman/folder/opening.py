@@ -365,7 +365,10 @@ def _why_no_model(folder: Path) -> str:
     if reason := of_others(folder):
         return reason
     if not folder.is_dir():
-        return f"{folder} is a file; give the model folder, which holds {CONFIG} and {WEIGHTS}."
+        holds = (
+            "which holds it" if folder.suffix == ".npz" else f"which holds {CONFIG} and {WEIGHTS}"
+        )
+        return f"{folder} is a file; give the model folder, {holds}."
     if (folder / WEIGHTS).exists():
         return f"{folder} has {WEIGHTS} but no {CONFIG}; copy that file too, from the same model."
     if (folder / "training").is_dir():

@@ -42,13 +42,33 @@ from dragoman.wording import counted
 
 INDEX = "model.safetensors.index.json"
 BIN, BIN_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+_ANEW = (
+    "which is not read, and no script makes a folder of Hugging Face of it; train a new model on "
+    "its texts, as they were before they were cut into pieces: dragoman train --src A --tgt B "
+    "--out DIR"
+)
+_OLD = "take the model.safetensors or pytorch_model.bin beside it, or write them by transformers 4"
 OTHERS: Mapping[str, str] = {
-    "*.pt": "a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not read; make a "
-    "folder of Hugging Face of it with the script that its project or transformers has for that",
+    "*.*-*.*.idx": "of a corpus that fairseq-preprocess has numbered, which is no model; train one "
+    "on its lines of text: dragoman train --src A --tgt B --out DIR",
+    "*_step_*.pt": f"a checkpoint of OpenNMT-py, a pickle, {_ANEW}",
+    "*.pt": "a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not read; a "
+    "translator of fairseq becomes a folder of Hugging Face by transformers 4, whose script is "
+    "convert_fsmt_original_pytorch_checkpoint_to_pytorch.py (docs/pretrained.md)",
+    "*.[0-9][0-9].safetensors": f"a file of OpenNMT-py or eole, {_ANEW}",
+    "params.best": f"a checkpoint of Sockeye, {_ANEW}",
+    "params.[0-9]*": f"a checkpoint of Sockeye, {_ANEW}",
+    "*.ckpt": f"a checkpoint of JoeyNMT or Lightning, a pickle, {_ANEW}",
+    "*ckpt-*.index": f"a checkpoint of TensorFlow (tensor2tensor, OpenNMT-tf), {_ANEW}",
+    "saved_model.pb": f"a model of TensorFlow, {_ANEW}",
+    "tf_model.h5": f"for TensorFlow alone; {_OLD}: from_pretrained(FOLDER, from_tf=True)",
+    "flax_model.msgpack": f"for JAX alone; {_OLD}: from_pretrained(FOLDER, from_flax=True)",
+    "*.intgemm*.bin": "a model of Marian with rounded weights, as browsers have them, which is not "
+    "read; take the model.npz that it was made of",
     "*.gguf": "a file of llama.cpp with rounded weights, which is not read; take the model's "
     "folder with weights in 16 or 32 bits",
     "*.onnx": "a graph for onnxruntime, which is not read; take the folder that it was made of",
-    "model.bin": "for CTranslate2 alone; take the folder that it was made of",
+    "model.bin": "for CTranslate2 or Marian alone; take the folder or .npz that it was made of",
     "snapshots/*/config.json": "a model in the cache of huggingface_hub; give the folder around it",
 }
 """What other files are and how to convert them, by name."""
@@ -129,7 +149,8 @@ def read_hf(folder: Path) -> HF:
 
 def _archive(folder: Path) -> Path | None:
     """Return Marian's own weight file, in a folder without a `config.json`."""
-    archives = [] if (folder / CONFIG).is_file() else sorted(folder.glob("*.npz"))
+    found = [] if (folder / CONFIG).is_file() else sorted(folder.glob("*.npz"))
+    archives = [path for path in found if not path.name.endswith(".optimizer.npz")]
     if len(archives) > 1:
         raise InputError(
             f"{folder} holds {len(archives)} models, {some(map(str, archives))}; leave one."
