@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer, Tokenizer
 from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import BpeTrainer
 
 from dragoman.folder.tokenizers.pieces import CODES
@@ -218,9 +219,32 @@ def gemma(folder: Path, *, fast: bool = True) -> dict[str, Any]:  # noqa: ARG001
     return {"model_type": "gemma3_text"}
 
 
+def fsmt(folder: Path, *, fast: bool = True, apart: bool = False) -> dict[str, Any]:  # noqa: ARG001
+    """Write byte-pair encoding of Moses' words, with and without an id of each piece."""
+    moses = pytest.importorskip("sacremoses", reason="needs sacremoses")
+    cut = moses.MosesTokenizer("en").tokenize
+    lines = [cut(line, aggressive_dash_splits=True, return_str=True) for line in SENTENCES * 20]
+    learnt = Tokenizer(BPE(end_of_word_suffix="</w>"))
+    learnt.pre_tokenizer = WhitespaceSplit()
+    learnt.train_from_iterator(lines, BpeTrainer(vocab_size=700, end_of_word_suffix="</w>"))
+    model = json.loads(learnt.to_str())["model"]
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *sorted(model["vocab"])[::-1], "madeupword0000"]
+    for name, step in {"src": 9, "tgt": 7 if apart else 9}.items():
+        kept = [piece for n, piece in enumerate(pieces) if n < 4 or n % step]
+        numbered = {piece: id_ for id_, piece in enumerate(kept)}
+        (folder / f"vocab-{name}.json").write_text(json.dumps(numbered))
+    merges = "".join(f"{a} {b} {n}\n" for n, (a, b) in enumerate(model["merges"]))
+    (folder / "merges.txt").write_text(f"#version: 0.2\n{merges}")
+    langs = {"langs": ["en", "de" if apart else "en"]}
+    said = {"tokenizer_class": "FSMTTokenizer", "do_lower_case": apart, **langs, **NAMES}
+    (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    return {"model_type": "fsmt", "decoder_start_token_id": 2, **langs}
+
+
 FAMILIES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "marian": marian,
     "m2m100": m2m100,
+    "fsmt": fsmt,
     "t5": _by_model("T5Tokenizer", "spiece.model", "unigram", model_type="t5"),
     "mbart": _by_model("MBartTokenizer", "sentencepiece.bpe.model", "unigram", model_type="mbart"),
     "mbart50": _by_model(

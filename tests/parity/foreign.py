@@ -73,6 +73,8 @@ def make_theirs(
         for name, module in model.named_modules():
             if config.model_type == "marian" and name.endswith("embed_positions"):
                 module.weight.data = sines_before_cosines(*module.weight.shape).to(dtype)
+            if config.model_type == "fsmt" and name.endswith("embed_positions"):
+                module.weight.requires_grad = False  # sines too, which no published file holds
     for parameter in model.parameters():
         if parameter.requires_grad:
             parameter.data += 0.3 * torch.randn_like(parameter)

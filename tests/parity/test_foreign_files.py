@@ -12,6 +12,7 @@ from tests.parity.test_foreign_logits import (
     BART,
     BERT,
     DISTIL,
+    FSMT,
     GPT2,
     IMAGES,
     LLAMA,
@@ -109,6 +110,7 @@ def test_files_of_old_hold_the_same_model(name: str) -> None:
 
 ONLY_SIZES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), BART),
+    "fsmt": FSMT,
     **dict.fromkeys(("t5", "mt5"), T5),
     **dict.fromkeys(("bert", "camembert", "mpnet", "roberta", "xlm-roberta"), BERT),
     **dict.fromkeys(("mistral", "qwen2", "qwen3", "starcoder2"), MANY_HEADS),

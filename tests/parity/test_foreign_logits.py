@@ -38,6 +38,9 @@ BART = {
 MARIAN = {**BART, "pad_token_id": V - 1, "decoder_start_token_id": V - 1}
 PUBLISHED = {**MARIAN, "scale_embedding": True, "activation_function": "swish"}
 SEPARATE = {**MARIAN, "share_encoder_decoder_embeddings": False}
+FSMT = {**BART, "src_vocab_size": V, "tgt_vocab_size": V + 4}
+FSMT["use_cache"] = False  # with a cache, their class masks no later tokens of a whole target
+del FSMT["vocab_size"]
 T5 = {
     "vocab_size": V,
     "d_model": 12,
@@ -141,6 +144,10 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
         "m2m100": BART,
         "m2m100-padding-5": {**BART, "pad_token_id": 5},
         "m2m100-untied": {**BART, "tie_word_embeddings": False, "scale_embedding": False},
+    },
+    "FSMTForConditionalGeneration": {
+        "fsmt": FSMT,
+        "fsmt-tied": {**FSMT, "tgt_vocab_size": V, "tie_word_embeddings": True},
     },
     "T5ForConditionalGeneration": {
         "t5": T5,

@@ -49,6 +49,7 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "mbart50": ("MBartForConditionalGeneration", SMALL),
     "m2m100": ("M2M100ForConditionalGeneration", SMALL),
     "nllb": ("M2M100ForConditionalGeneration", SMALL),
+    "fsmt": ("FSMTForConditionalGeneration", SMALL),
     "t5": ("T5ForConditionalGeneration", T5),
 }
 LINES = [one_line(line) for line in without_special(noisy(SENTENCES, 20))]
@@ -73,11 +74,21 @@ def make_folder(
         ),
     }
     torch.manual_seed(0)
-    keys = {**said, **usual, **(sizes or {}), **ids, "vocab_size": len(tokenizer)}
-    model = kind(kind.config_class(**keys, max_length=None)).eval()
+    keys = {
+        **said,
+        **usual,
+        **(sizes or {}),
+        **ids,
+        "vocab_size": len(tokenizer),
+        "max_length": None,
+    }
+    if name == "fsmt":
+        keys["src_vocab_size"] = keys["tgt_vocab_size"] = keys.pop("vocab_size")
+        keys["max_length"] = 16
+    model = kind(kind.config_class(**keys)).eval()
     with torch.no_grad():
         for place, parameter in model.named_parameters():
-            if parameter.requires_grad:
+            if parameter.requires_grad and not (name == "fsmt" and "positions" in place):  # sines
                 parameter.add_(0.2 * torch.randn_like(parameter))
             if "encoder_attn." in place:
                 parameter.mul_(3)  # so that the output depends on the source

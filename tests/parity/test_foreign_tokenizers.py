@@ -3,13 +3,15 @@
 import json
 import os
 import random
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.foreign_folders import FAMILIES, SENTENCES, marian, noisy, set_keys
+from tests.foreign_folders import FAMILIES, SENTENCES, fsmt, marian, noisy, set_keys
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.tokenizers import read_tokenizers
@@ -99,6 +101,45 @@ def test_target_side_of_marian_is_theirs(tmp_path: Path, *, apart: bool) -> None
         wanted = theirs(text_target=line, split_special_tokens=True).input_ids
         assert [*ours.encode(line), ours.eos_id] == wanted, line
         assert ours.decode(wanted) == theirs.decode(wanted, skip_special_tokens=True), line
+
+
+def test_fsmt_has_a_vocabulary_for_each_language(tmp_path: Path) -> None:
+    """Sources are encoded, and targets decoded, as theirs; they have no ids for references."""
+    source, target = read_tokenizers(tmp_path, fsmt(tmp_path, apart=True))
+    theirs = transformers.FSMTTokenizer.from_pretrained(tmp_path)
+    assert source.vocab_size != target.vocab_size
+    for line in LINES:
+        wanted = theirs(line, split_special_tokens=True).input_ids
+        assert [*source.encode(line), source.eos_id] == wanted, line
+        ids = target.encode(line)
+        assert target.decode(ids) == theirs.decode(ids, skip_special_tokens=True), line
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: set_keys(f, "tokenizer_config.json", langs="en"), "has no langs, such as"),
+        (lambda f: (f / "merges.txt").unlink(), r"has no merges\.txt; get the whole folder"),
+        (lambda f: (f / "merges.txt").write_bytes(b"\xff"), r"merges\.txt is damaged"),
+        (lambda f: set_keys(f, "vocab-tgt.json", a=-1), "does not give a number to each piece"),
+    ],
+)
+def test_half_a_tokenizer_of_fsmt_is_refused(
+    tmp_path: Path, change: Callable[[Path], object], message: str
+) -> None:
+    """The missing or damaged file is named."""
+    config = fsmt(tmp_path)
+    change(tmp_path)
+    with pytest.raises(InputError, match=message):
+        read_tokenizers(tmp_path, config)
+
+
+def test_fsmt_asks_for_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not part of the base installation."""
+    config = fsmt(tmp_path)
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    with pytest.raises(InputError, match=r"needs sacremoses; .* pip install '\.\[moses\]'"):
+        read_tokenizers(tmp_path, config)
 
 
 @pytest.mark.parametrize(

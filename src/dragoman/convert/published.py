@@ -192,6 +192,7 @@ def digest(folder: ModelFolder) -> tuple[float, ...]:
 def compare_with_class(folder: ModelFolder, theirs_at: Path) -> float:
     """Compare with the class of transformers for the folder `theirs_at`; see `verify`."""
     theirs, probe = load_theirs(theirs_at), Probe.of(folder)
+    theirs.config.use_cache = False  # with a cache, FSMT does not mask later targets
     with _watched(folder.model) as seen:
         found_MV = _ours(folder.model, probe)
     states = {name: [*rows[:-2], rows[-1]] for name, rows in seen.items()}  # normed, as theirs

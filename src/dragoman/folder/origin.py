@@ -33,7 +33,8 @@ KEPT = (
     *("preprocessor_config.json", "processor_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
-    *("vocab.json", "target_vocab.json", "vocab.txt", "merges.txt"),
+    *("vocab.json", "target_vocab.json", "vocab-src.json", "vocab-tgt.json"),
+    *("vocab.txt", "merges.txt"),
     *("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
     *("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE"),
 )

@@ -1,4 +1,4 @@
-"""The encoder-decoders with BART's parameter names: BART, mBART, Marian, M2M100 and NLLB.
+"""The encoder-decoders with BART's parameter names: BART, mBART, Marian, M2M100, NLLB and FSMT.
 
 BART (Lewis et al., 2020) and mBART (Liu et al., 2020): learned positions, normalized embeddings.
 Marian (Junczys-Dowmunt et al., 2018; OPUS-MT): the paper's model, sines before cosines.
@@ -6,6 +6,7 @@ Pegasus (Zhang et al., 2020): Marian with pre-norm, the export target of our pre
 M2M100 (Fan et al., 2021) and NLLB (Costa-jussà et al., 2022): pre-norm, fairseq's positions. These
 count non-padding tokens from pad_id + 1. Since padding follows the text here, they differ from
 positions counted from 0 only in the first position.
+FSMT (Ng et al., 2019): fairseq's translators of WMT19, the paper's model with these positions.
 """
 
 from collections.abc import Callable
@@ -30,9 +31,10 @@ from dragoman.folder.foreign.reading import (
     token_ids,
     unsupported,
 )
-from dragoman.folder.foreign.weights import Table, below, flat, joined, under
+from dragoman.folder.foreign.weights import Table, below, flat, instead, joined, under
 from dragoman.folder.tokenizers import built
 from dragoman.folder.tokenizers.files import MASK, Pieces, TokenizerFolder, TokenizerRules
+from dragoman.folder.tokenizers.moses import FSMT_FILES, read_fsmt
 from dragoman.folder.tokenizers.pieces import MARIAN_FILES, read_marian_own
 from dragoman.folder.tokenizers.vocabularies import marian_files
 from dragoman.models.config import EncoderDecoderConfig, Tying
@@ -279,4 +281,24 @@ M2M100 = replace(
         "m2m100": NLLB,
         "small100": TokenizerRules(lang_in_source=True),  # Mohammadshahi et al., 2022
     },
+)
+FSMT = replace(
+    M2M100,
+    classes=("FSMTForConditionalGeneration",),
+    defaults={**M2M100.defaults, "attention_dropout": 0.0, "tie_word_embeddings": False},
+    fields={
+        **M2M100.fields,
+        "src_vocab_size": "src_vocab_size",
+        "tgt_vocab_size": "tgt_vocab_size",
+    },
+    settings={},
+    modules={
+        **M2M100.modules,
+        "output": instead("decoder.output_projection", "decoder.embed_tokens"),  # older: one matrix
+    },
+    shared=None,
+    ignored=MARIAN.ignored,
+    tokenizers={},
+    own_tokenizers=read_fsmt,
+    tokenizer_files=FSMT_FILES,
 )
