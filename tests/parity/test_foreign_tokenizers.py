@@ -108,6 +108,9 @@ def test_fsmt_has_a_vocabulary_for_each_language(tmp_path: Path) -> None:
     source, target = read_tokenizers(tmp_path, fsmt(tmp_path, apart=True))
     theirs = transformers.FSMTTokenizer.from_pretrained(tmp_path)
     assert source.vocab_size != target.vocab_size
+    assert source.content_hash != target.content_hash
+    with pytest.raises(InputError, match=r"sacremoses, which a tokenizer\.json cannot"):
+        source.save(tmp_path / "tokenizer.json")
     for line in LINES:
         wanted = theirs(line, split_special_tokens=True).input_ids
         assert [*source.encode(line), source.eos_id] == wanted, line
