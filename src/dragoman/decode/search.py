@@ -171,7 +171,7 @@ class _Rows:
         self.sentences = [*range(num_sentences)]
         count = len(self._sentence_N)
         self._ids_NL = torch.zeros((count, 32), dtype=torch.long, device=device)
-        self._log_probs_NL = torch.zeros((count, 32), device=device)
+        self._log_probs_NL = torch.zeros((count, 32), dtype=torch.float32, device=device)
         self._length = 0
         self._complete: dict[int, dict[tuple[int, ...], Hypothesis]] = {}
         self.attended: AttendedRows | None = None

@@ -26,6 +26,7 @@ from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttention, SlidingWindow
 from dragoman.nn.cpu import native
+from dragoman.nn.cpu.products import cpu_by_default
 from dragoman.nn.layers import Layer, Stack
 
 __all__ = [
@@ -60,6 +61,7 @@ def fastest(device: str = "cpu") -> Arithmetic:
     return "bf16" if can_pack("bf16") else "fp32"
 
 
+@cpu_by_default()
 @torch.no_grad()
 def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> Frozen | Writes:
     """Return a decoder with the current weights of a model in evaluation mode.

@@ -135,7 +135,7 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
     fates: dict[int, Fate] = {}
     open_rows = {0: 0}  # their node numbers
     layers: list[dict[int, int]] = []  # for each step, node numbers of the rows that got a place
-    sums_N = torch.zeros(1)
+    sums_N = torch.zeros(1, dtype=torch.float32)
     places = notes.beam_size
     for expansion in notes.expansions:
         placed: dict[int, int] = {}

@@ -36,7 +36,7 @@ def best_tags(logits_BLC: Tensor, tagged_BL: Tensor, labels: Sequence[str]) -> T
     """
     log_probs_BLC = logits_BLC.float().log_softmax(-1)
     allowed = allowed_pairs(labels).to(logits_BLC.device)
-    costs = torch.zeros(allowed.shape, device=allowed.device).masked_fill(~allowed, float("-inf"))
+    costs = log_probs_BLC.new_zeros(allowed.shape).masked_fill(~allowed, float("-inf"))
     batch, length, _ = logits_BLC.shape
     begun_B1 = torch.zeros(batch, 1, dtype=torch.bool, device=tagged_BL.device)
     score_BC = torch.zeros_like(log_probs_BLC[:, 0])

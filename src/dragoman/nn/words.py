@@ -16,8 +16,10 @@ class WordEmbedding(nn.Module):
 
     def __init__(self, rows: int, d_model: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(rows, d_model) * d_model**-0.5)
+        self.weight = nn.Parameter(torch.empty(rows, d_model))
+        nn.init.normal_(self.weight)  # on the meta device, `randn` imports the compiler
         with torch.no_grad():
+            self.weight *= d_model**-0.5
             self.weight[0].zero_()
 
     def forward(self, features_BLF: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from dragoman.decoding import Precision
 from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder
 from dragoman.nn import Arithmetic
+from dragoman.nn.cpu.products import cpu_by_default
 from dragoman.tasks.folders import arithmetic_of, read_folder
 from dragoman.tasks.lines import as_texts, check_texts, several, windows
 
@@ -35,6 +36,7 @@ class Answering(ABC, Generic[Options, Answer]):
         """Create one from an open folder. Raises InputError for a model of another task."""
 
     @classmethod
+    @cpu_by_default()
     def load(
         cls,
         path: str | Path | ModelFolder,

@@ -6,11 +6,13 @@ from typing import Any
 from dragoman.decoding import Precision
 from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder
+from dragoman.nn.cpu.products import cpu_by_default
 from dragoman.tasks.embedder import Embedder
 from dragoman.tasks.folders import arithmetic_of, read_folder
 from dragoman.tasks.task import does, task_of
 
 
+@cpu_by_default()
 def load(
     path: str | Path | ModelFolder,
     *,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.system.cli.command import Run, program
+from tests.unit.tasks.readers import TAG, save_reader
 
 MOMENTS = 24
 
@@ -180,7 +181,7 @@ def test_the_command_runs_in_any_thread(run: Run) -> None:
         assert thread.submit(run, "--version").result().code == 0
 
 
-TRANSLATED = """
+ANSWERED = """
 import sys
 from dragoman.cli.main import main
 try:
@@ -190,10 +191,14 @@ finally:
 """
 
 
-@pytest.mark.parametrize("verb", ["translate", "inspect"])
-def test_translating_loads_no_compiler(model: Path, verb: str) -> None:
-    """Of PyTorch only what it loads itself; nor what draws pictures, which may be missing."""
-    loaded = set(program(TRANSLATED, verb, model).succeeded().lines[-1].split())
-    assert "dragoman.tasks.translate.translator" in loaded
+@pytest.mark.parametrize("verb", ["translate", "inspect", "tag"])
+def test_answering_loads_no_compiler(model: Path, tmp_path: Path, verb: str) -> None:
+    """Of PyTorch only what it loads itself: its compiler takes a second to import.
+
+    Nor what draws pictures, which need not be installed.
+    """
+    folder = save_reader(tmp_path / "tagger", TAG) if verb == "tag" else model
+    loaded = set(program(ANSWERED, verb, folder).succeeded().lines[-1].split())
+    assert "dragoman.decode.scheduler" in loaded
     slow = {"torch._dynamo", "torch._inductor", "sympy", "transformers", "sacrebleu", "matplotlib"}
     assert not loaded & slow

@@ -55,7 +55,8 @@ def _native_loss(
     functions: Functions, logits_MV: Tensor, targets_M: Tensor, smoothing: float, *, gradient: bool
 ) -> Tensor:
     rows, columns = logits_MV.shape
-    losses_M, targets_M = torch.empty(rows), targets_M.contiguous()
+    losses_M = torch.empty(rows, dtype=torch.float32)
+    targets_M = targets_M.contiguous()
     half = logits_MV.dtype is torch.bfloat16
     targets = address(targets_M, torch.int64, rows)
     where = logits_MV.data_ptr(), targets, losses_M.data_ptr()

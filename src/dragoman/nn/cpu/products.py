@@ -100,9 +100,9 @@ def rows_keep_bits(product_of: Callable[[nn.Linear], Callable[[Tensor], Tensor]]
     """
     numbers = torch.Generator("cpu").manual_seed(1)
     for columns, rows in TRIED:
-        linear = nn.utils.skip_init(Linear, columns, rows, bias=False, device="cpu")
+        linear = nn.utils.skip_init(Linear, columns, rows, bias=False, device="cpu").float()
         linear.weight.normal_(generator=numbers)
-        x = torch.randn(130, columns, generator=numbers, device="cpu")
+        x = torch.randn(130, columns, generator=numbers, device="cpu", dtype=torch.float32)
         product = product_of(linear)
         expected = product(x)
         for count in (1, 2, 3, 5, 8, 33):
@@ -157,7 +157,20 @@ def inference(model: nn.Module, precision: Arithmetic = "fp32") -> Iterator[torc
 @contextmanager
 def computing(device: torch.device, precision: Arithmetic = "fp32") -> Iterator[None]:
     """Compute on a device without gradients and with independent rows."""
-    with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
+    with (
+        cpu_by_default(),
+        torch.inference_mode(),
+        row_invariant_products(),
+        autocast(precision, device),
+    ):
+        yield
+
+
+@contextmanager
+def cpu_by_default() -> Iterator[None]:
+    """Make tensors on the CPU where no device is named, as without `torch.set_default_device`."""
+    usual = torch.get_default_device().type == "cpu"
+    with nullcontext() if usual else torch.device("cpu"):  # entered, it slows every call of torch
         yield
 
 

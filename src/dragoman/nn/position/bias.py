@@ -114,7 +114,8 @@ class ALiBiBias(nn.Module):
 
     def forward(self, distance_TS: Tensor) -> Tensor:
         """Compute the bias of distances `j - i`: `(T, S)` to `(H, T, S)`."""
-        slopes_H = torch.tensor(self.slopes).to(distance_TS.device, non_blocking=True)
+        slopes_H = torch.tensor(self.slopes, dtype=torch.float32)
+        slopes_H = slopes_H.to(distance_TS.device, non_blocking=True)
         return -slopes_H[:, None, None] * distance_TS.abs()
 
 

@@ -77,7 +77,8 @@ class Classifier(EncoderReader[Classification, Tensor]):
             flag = "unreadable" if chunks is None else "empty"
             return Classification(label="", probabilities={}, flags=(flag,))
         found = yield read([Row(chunk.ids) for chunk in chunks], budget)
-        shares = torch.tensor([len(chunk.ids) for chunk in chunks], dtype=torch.float64)
+        lengths = [len(chunk.ids) for chunk in chunks]
+        shares = torch.tensor(lengths, dtype=torch.float64, device="cpu")
         mean_C = torch.stack(found).cpu().double().T @ (shares / shares.sum())
         order = mean_C.argsort(descending=True, stable=True).tolist()
         probabilities = {self.labels[index]: mean_C[index].item() for index in order}
