@@ -5,7 +5,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import BinaryIO, TypeVar
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.files.writing import (
+    failure_told,
+    hold,
     is_written_to,
     locked,
     names_device,
@@ -26,6 +28,8 @@ from dragoman.files.writing import (
 T = TypeVar("T")
 Write = Callable[[str], None]
 """Writes one result: a line or a piece of text."""
+GLANCE = 0.5
+"""Seconds to wait for a command that only looks at what is kept."""
 Starts = Callable[[bytes, bytes], bool]
 """Whether the second of two lines starts another result."""
 
@@ -98,6 +102,7 @@ class ResumableFile:
         self._record = Path(f"{self.partial}.json")
         self._size = 0  # bytes of all results
         self._found = 0  # bytes left by an interrupted command
+        self._is_new = False  # whether the file has no content that may be replaced
         self._digests = list[bytes]()  # of the texts whose results are kept
         self._read = deque[bytes]()  # of those whose results are not written yet
 
@@ -116,12 +121,15 @@ class ResumableFile:
                 with locked(self.partial, wait=False):
                     self._look(resume=resume, starts=starts)
             except BlockingIOError as error:
-                raise InputError(
-                    f"Another dragoman is writing {self._file}; wait for it, or give another "
-                    "--output."
-                ) from error
-        if not (overwrite or self._found):
+                raise self._in_use() from error
+        self._is_new = not (overwrite or self._found)
+        if self._is_new:
             check_new(self._file, "--output")
+
+    def _in_use(self) -> InputError:
+        return InputError(
+            f"Another dragoman is writing {self._file}; wait for it, or give another --output."
+        )
 
     def _look(self, *, resume: bool, starts: Starts | None) -> None:
         """Count the results in the partial file."""
@@ -230,7 +238,17 @@ class ResumableFile:
         if is_written_to(self._file):
             yield lambda _: None
             return
-        if (self.partial.stat().st_size if self.partial.is_file() else 0) != self._found:
+        with failure_told("results", self.partial), ExitStack() as held:
+            try:
+                hold(self.partial, held, GLANCE, own)
+            except BlockingIOError as error:
+                raise self._in_use() from error
+            yield held.enter_context(self._kept())
+
+    @contextmanager
+    def _kept(self) -> Iterator[Write]:
+        """Write results to the partial file, which is locked."""
+        if self.partial.stat().st_size != self._found:
             raise InputError(
                 f"Another dragoman has written to {self.partial} in the meantime; run the "
                 "command again."
@@ -244,9 +262,10 @@ class ResumableFile:
             self.results += 1
 
         try:
+            if self._is_new:  # another command may have finished meanwhile
+                check_new(self._file, "--output")
             with (
-                open(self.partial, "r+b" if self._size else "wb", opener=own) as stream,
-                locked(self.partial, wait=True),  # only a process in `find` can hold it
+                open(self.partial, "r+b", opener=own) as stream,
                 open(self._record, "a+b", opener=own) as record,
             ):
                 stream.seek(self._size)

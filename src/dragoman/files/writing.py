@@ -210,7 +210,7 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
     another process is writing it, and DragomanError if writing fails, for example on a full disk. A
     reader that has gone away is a BrokenPipeError.
     """
-    with _failure_told(what, target):
+    with failure_told(what, target):
         if target.is_dir():
             raise FileExistsError(0, "it is a folder")
         if is_written_to(target):
@@ -225,24 +225,31 @@ def creating(folder: Path, what: str) -> Iterator[Path]:
     """Yield a new folder next to `folder` to fill; rename it to `folder` at the end.
 
     Missing parent folders are created. If filling fails, nothing remains; leftovers of a killed
-    process are removed by the next one. Raises InputError if the name exists already or nothing can
-    be written there, and DragomanError if writing fails.
+    process are removed by the next one. Raises InputError if the name exists already, nothing can
+    be written there or another process is filling it, and DragomanError if writing fails.
     """
     if folder.exists() or folder.is_symlink():
         raise InputError(f"Cannot write the {what} {folder}: it exists; choose another path")
     part = folder.with_name(f".{folder.name}.part")
-    try:
-        with _failure_told(what, folder):
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
+    with failure_told(what, folder), ExitStack() as held:
+        part.mkdir(parents=True, exist_ok=True)
+        check_own_folder(part)
+        try:
+            held.enter_context(locked(part, wait=False))
+        except BlockingIOError as error:
+            raise BlockingIOError(0, "another process is writing it") from error
+        try:
+            for left in part.iterdir():
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
             yield part
             rename_durably(part, folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
 
 
 @contextmanager
-def _failure_told(what: str, target: Path) -> Iterator[None]:
+def failure_told(what: str, target: Path) -> Iterator[None]:
     """Turn an error of writing a file or a folder into a sentence."""
     try:
         yield
@@ -252,7 +259,8 @@ def _failure_told(what: str, target: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        message = f"writing the {what} {target} failed: {error.strerror or error}"
+        reason = error.strerror or f"not all of it was taken ({error})"  # NumPy's
+        message = f"writing the {what} {target} failed: {reason}"
         raise DragomanError(message) from error
 
 

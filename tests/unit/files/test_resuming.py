@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import InputError
+from dragoman.errors import DragomanError, InputError
 from dragoman.files.resuming import ResumableFile, Starts
 
 COMMAND = {"model": "a", "--json": False}
@@ -182,6 +183,33 @@ def test_one_command_writes_at_a_time(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="in the meantime"), late.writing():
         pass
     assert (partial.read_text(), file.read_text()) == ("a\nb\n", "a\n")
+
+
+def test_commands_that_begin_together_are_not_mixed(tmp_path: Path) -> None:
+    """The later one is refused while the other writes and afterwards, and takes nothing away."""
+    file = tmp_path / "out"
+    first, second = find(file), find(file)
+    with first.keeping() as write:
+        with pytest.raises(InputError, match="Another dragoman is writing"), second.keeping():
+            pass
+        write("a")
+    first.finish(f"{result}\n".encode() for result in first.partial.read_text().splitlines())
+    with pytest.raises(InputError, match="exists already"), second.keeping():
+        pass
+    assert (file.read_text(), [*tmp_path.iterdir()]) == ("a\n", [file])
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+    """Here a limit on the size of files."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    told = pytest.raises(DragomanError, match=r"writing the results .*out.partial failed: File too")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with told, find(tmp_path / "out").keeping() as write:
+            write("a" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_file_with_content_is_replaced_only_when_asked(tmp_path: Path) -> None:

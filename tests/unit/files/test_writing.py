@@ -15,6 +15,7 @@ from tests.unit.data.killing import moments
 from dragoman.errors import DragomanError, InputError
 from dragoman.files import writing as output
 from dragoman.files.writing import (
+    creating,
     locked,
     opened_device,
     rename_durably,
@@ -353,3 +354,23 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
         user_folder("XDG_CACHE_HOME", ".cache")
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
     assert user_folder("XDG_CACHE_HOME", ".cache") == Path("/cache/dragoman")
+
+
+def test_two_do_not_fill_one_folder(tmp_path: Path) -> None:
+    """The later one is refused and takes nothing away; what a killed one has left is removed."""
+    folder, part = tmp_path / "model", tmp_path / ".model.part"
+    (part / "left").mkdir(parents=True)
+    with creating(folder, "model") as filled:
+        (filled / "a").touch()
+        refused = pytest.raises(InputError, match="another process is writing it")
+        with refused, creating(folder, "model"):
+            pass
+    assert [*folder.iterdir()] == [folder / "a"]
+    assert [*tmp_path.iterdir()] == [folder]
+
+
+def test_an_error_of_numpy_on_a_full_disk_is_told(tmp_path: Path) -> None:
+    """It has a number of bytes, but no reason."""
+    told = pytest.raises(DragomanError, match=r"failed: not all of it was taken \(2 requested")
+    with told, replacing(tmp_path / "a.npy", "vectors"):
+        raise OSError("2 requested and 1 written")
