@@ -5,7 +5,9 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import RawIOBase
 from pathlib import Path
+from select import select
 from typing import TYPE_CHECKING, TextIO, cast
 
 import typer
@@ -171,13 +173,14 @@ def to_stdout(end: str = "\n", *, styled: bool = False) -> Iterator[Write]:
     written, as on a full disk.
     """
     stdout = open_stdout()
+    raw = getattr(stdout.buffer, "raw", stdout.buffer)  # PYTHONUNBUFFERED: there is no buffer
     harmless = stdout.isatty() and not styled
 
     def write(text: str) -> None:
         text = escaped(text, keep="\n\t") if harmless else text
         try:
-            stdout.buffer.write(f"{text}{end}".encode(errors="replace"))
-            stdout.buffer.flush()
+            stdout.flush()
+            _write_all(raw, f"{text}{end}".encode(errors="replace"))
         except OSError as error:
             _silence(stdout)
             if isinstance(error, BrokenPipeError):
@@ -186,6 +189,19 @@ def to_stdout(end: str = "\n", *, styled: bool = False) -> Iterator[Write]:
             raise DragomanError(message) from error
 
     yield write
+
+
+def _write_all(raw: RawIOBase, content: bytes) -> None:
+    """Write all of it, waiting for a pipe or terminal that another program has made non-blocking.
+
+    An unbuffered stream may take a part of it, or nothing.
+    """
+    rest = memoryview(content)
+    while rest:
+        if (taken := raw.write(rest)) is None:
+            select([], [raw], [])
+        else:
+            rest = rest[taken:]
 
 
 def open_stdout() -> TextIO:

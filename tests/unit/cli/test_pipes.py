@@ -8,6 +8,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -290,3 +291,21 @@ def test_characters_that_a_stream_lacks_are_replaced() -> None:
     stream = io.TextIOWrapper(written, encoding="ascii")
     Talk(stream).write("long… 中\n")
     assert written.getvalue() == b"long? ?\n"
+
+
+@pytest.mark.parametrize("buffering", [0, -1])
+def test_a_pipe_that_does_not_block_gets_every_line(
+    monkeypatch: pytest.MonkeyPatch, buffering: int
+) -> None:
+    """However slowly it is read, and also if Python does not buffer."""
+    to_read, to_write = os.pipe()
+    os.set_blocking(to_write, False)
+    lines = [f"{number} {'a' * 5000}" for number in range(100)]
+    with os.fdopen(to_read, "rb") as read, ThreadPoolExecutor(1) as thread:
+        with io.TextIOWrapper(os.fdopen(to_write, "wb", buffering)) as stdout:
+            monkeypatch.setattr(sys, "stdout", stdout)
+            with to_stdout() as write:
+                received = thread.submit(read.read)
+                for line in lines:
+                    write(line)
+        assert received.result().decode().splitlines() == lines
