@@ -314,7 +314,8 @@ def _bad(error: Click, given: Sequence[str], annotation: Any) -> str:  # noqa: A
         return f"{name} must be {KINDS[annotation]}, not {value}"
     if get_origin(annotation) is Literal:
         return f"{name} must be {' or '.join(get_args(annotation))}, not {value}"
-    return f"{name} {value}: {error.message.rstrip('.')}"
+    given_as = f"{name} {value}" if error.param.param_type_name == "option" else name
+    return f"{given_as}: {error.message.rstrip('.')}"
 
 
 def _value(names: Container[str], given: Sequence[str]) -> str:

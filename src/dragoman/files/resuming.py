@@ -23,6 +23,7 @@ from dragoman.files.writing import (
     opened_part,
     own,
     replacing,
+    sync,
 )
 
 T = TypeVar("T")
@@ -208,6 +209,7 @@ class ResumableFile:
                 return
             with self.keeping() as write:
                 yield write
+            sync(self.partial)  # a full disk may be reported only now
             self.partial.replace(part)
             self._record.unlink(missing_ok=True)
 

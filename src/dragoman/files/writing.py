@@ -205,7 +205,8 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
     none, and nobody else may read the new one. Leftovers of a killed process are overwritten by the
     next one; what others may have put there is refused, as `own` does. A link stays a link.
     Anything that is not a file, such as a pipe or `/dev/stdout`, is written to directly; so is a
-    file that cannot be replaced, in a folder of another user or mounted by itself into a container.
+    file that cannot be replaced: in a folder of another user, another user's file in `/tmp`, or one
+    that is mounted by itself into a container.
     `what` names the output in messages. Raises InputError if nothing can be written there or
     another process is writing it, and DragomanError if writing fails, for example on a full disk. A
     reader that has gone away is a BrokenPipeError.
@@ -228,10 +229,10 @@ def creating(folder: Path, what: str) -> Iterator[Path]:
     process are removed by the next one. Raises InputError if the name exists already, nothing can
     be written there or another process is filling it, and DragomanError if writing fails.
     """
-    if folder.exists() or folder.is_symlink():
-        raise InputError(f"Cannot write the {what} {folder}: it exists; choose another path")
     part = folder.with_name(f".{folder.name}.part")
     with failure_told(what, folder), ExitStack() as held:
+        if folder.exists() or folder.is_symlink():
+            raise FileExistsError(0, "it exists")
         part.mkdir(parents=True, exist_ok=True)
         check_own_folder(part)
         try:
@@ -291,9 +292,9 @@ def _rename(part: Path, file: Path) -> None:
     try:
         rename_durably(part, file)
     except OSError as error:
-        if error.errno != errno.EBUSY:
+        if error.errno not in {errno.EBUSY, errno.EPERM}:
             raise
-        shutil.copyfile(part, file)  # it is mounted by itself
+        shutil.copyfile(part, file)  # mounted by itself, or another user's where all may write
         part.unlink()
 
 

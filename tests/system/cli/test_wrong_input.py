@@ -1,6 +1,7 @@
 """Wrong input: exit code 2, one sentence that says what and where, no traceback."""
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -74,6 +75,14 @@ def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path:
     assert_refused(against, f"There is no model folder or file of translations {missing}.")
     assert_refused(run("score", model, "--src", missing, "--tgt", there), "There is no file")
     assert_refused(run("translate", model, there, "--output", tmp_path), "Cannot write")
+
+
+def test_a_model_that_may_not_be_read_is_told(
+    run: Run, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its path, once."""
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(model))  # noqa: ARG005
+    assert_refused(run("inspect", model), f"dragoman: MODEL: path '{model}' is not readable")
 
 
 @pytest.mark.parametrize("verb", ["classify", "tag"])

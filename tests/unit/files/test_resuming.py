@@ -1,5 +1,6 @@
 """A file of results that an interrupted command continues."""
 
+import errno
 import json
 import os
 import resource
@@ -210,6 +211,29 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_results_outlive_a_disk_that_is_full_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some disks report it only when the file is synced."""
+
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def both(out: ResumableFile) -> None:
+        with out.writing() as write:
+            for result in ["a", "b"][out.results :]:
+                write(result)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        with pytest.raises(DragomanError, match="No space left"):
+            both(find(tmp_path / "out"))
+    again = find(tmp_path / "out", resume=True)
+    assert again.results == 1
+    both(again)
+    assert (tmp_path / "out").read_text() == "a\nb\n"
 
 
 def test_a_file_with_content_is_replaced_only_when_asked(tmp_path: Path) -> None:

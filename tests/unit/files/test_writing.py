@@ -170,15 +170,16 @@ def test_a_protected_file_is_refused(tmp_path: Path) -> None:
     assert file.read_text(encoding="utf-8") == "old"
 
 
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EPERM])
 def test_a_file_that_cannot_be_replaced_is_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """One that is mounted by itself into a container is as busy as its folder is there."""
+    """One mounted by itself into a container is busy; another user's in `/tmp` is not removed."""
     file = tmp_path / "file"
     file.write_text("old and longer", encoding="utf-8")
 
     def refuse(path: Path, target: Path) -> None:
-        raise OSError(errno.EBUSY, "Device or resource busy", str(path), None, str(target))
+        raise OSError(number, os.strerror(number), str(path), None, str(target))
 
     monkeypatch.setattr(Path, "replace", refuse)
     write(file, "new")
@@ -374,3 +375,16 @@ def test_an_error_of_numpy_on_a_full_disk_is_told(tmp_path: Path) -> None:
     told = pytest.raises(DragomanError, match=r"failed: not all of it was taken \(2 requested")
     with told, replacing(tmp_path / "a.npy", "vectors"):
         raise OSError("2 requested and 1 written")
+
+
+def test_a_folder_that_may_not_be_looked_into_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that may not be written to."""
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    with pytest.raises(InputError, match="Permission denied"), creating(tmp_path / "a", "model"):
+        pass
