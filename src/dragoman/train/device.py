@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +10,7 @@ import torch
 
 from dragoman.errors import InputError
 from dragoman.nn.cpu.native import native
-from dragoman.nn.cpu.products import has_bf16_units
+from dragoman.nn.cpu.products import cpu_by_default, has_bf16_units
 from dragoman.train.config import PrecisionSetting
 from dragoman.wording import counted
 
@@ -148,3 +148,24 @@ def deterministic(*, on: bool) -> Iterator[None]:
     finally:
         torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
         torch.backends.cudnn.benchmark = benchmark
+
+
+@contextmanager
+def as_by_default() -> Iterator[None]:
+    """Compute as in a new process: float32, CPU unless named, gradients, and no autocast.
+
+    Afterwards torch's default dtype and random state are as before.
+    """
+    before = torch.get_default_dtype()
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    kinds = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+    with ExitStack() as stack:
+        stack.enter_context(cpu_by_default())
+        stack.enter_context(torch.inference_mode(mode=False))
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(torch.random.fork_rng(gpus))
+        for kind in kinds:
+            stack.enter_context(torch.autocast(kind, enabled=False))
+        stack.callback(torch.set_default_dtype, before)
+        torch.set_default_dtype(torch.float32)
+        yield

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from dragoman.train.checkpoint import checkpoints
-from dragoman.train.device import deterministic
+from dragoman.train.device import as_by_default, deterministic
 from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.memory import OUT_OF_MEMORY, within_memory
 from dragoman.train.parallel import join_processes
@@ -20,6 +20,7 @@ from dragoman.train.trainer import Trainer, TrainResult
 
 
 @within_memory(lambda: OUT_OF_MEMORY)
+@as_by_default()
 def run_recipe(
     recipe: RunRecipe,
     assemble: Callable[[Any, RunFolder, Say, Check], Job[Any]],

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,22 @@ def test_best_step_is_the_model(recipe: TranslateRecipe) -> None:
     assert same(exported(recipe), load_file(saved(recipe)[1] / "weights.safetensors"))
     assert (result.progress.best or {})["bleu"] == 30
     assert (result.reason, result.interrupted, result.progress.step) == ("6 steps", False, 6)
+
+
+def test_a_run_is_that_of_a_new_process(recipe: TranslateRecipe) -> None:
+    """Whatever the program around it has set in torch, whose random state stays, too."""
+    run(recipe, 10, 30, 20, 29)
+    other, before = replace(recipe, out=f"{recipe.out}-other"), torch.get_rng_state()
+    with ExitStack() as around:
+        around.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(torch.float64)
+        around.enter_context(torch.device("meta"))
+        around.enter_context(torch.inference_mode())
+        around.enter_context(torch.autocast("cpu", torch.bfloat16))
+        run(other, 10, 30, 20, 29)
+        assert torch.get_default_dtype() is torch.float64
+    assert same(exported(other), exported(recipe))
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_average_is_the_model_where_it_is_better(recipe: TranslateRecipe) -> None:
