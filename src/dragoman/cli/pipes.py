@@ -173,7 +173,8 @@ def to_stdout(end: str = "\n", *, styled: bool = False) -> Iterator[Write]:
     written, as on a full disk.
     """
     stdout = open_stdout()
-    raw = getattr(stdout.buffer, "raw", stdout.buffer)  # PYTHONUNBUFFERED: there is no buffer
+    # with PYTHONUNBUFFERED there is no buffer
+    raw = cast("RawIOBase", getattr(stdout.buffer, "raw", stdout.buffer))
     harmless = stdout.isatty() and not styled
 
     def write(text: str) -> None:

@@ -19,7 +19,7 @@ class WordEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(rows, d_model))
         nn.init.normal_(self.weight)  # on the meta device, `randn` imports the compiler
         with torch.no_grad():
-            self.weight *= d_model**-0.5
+            self.weight.mul_(d_model**-0.5)
             self.weight[0].zero_()
 
     def forward(self, features_BLF: Tensor) -> Tensor:
