@@ -22,6 +22,7 @@ from dragoman import serve
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import Draft
 from dragoman.serve import documents
+from dragoman.serve.models import TOGETHER
 from dragoman.serve.settings import RequestLimits
 from dragoman.serve.state import StateFolder, StoredDocument
 
@@ -37,10 +38,10 @@ def test_texts_do_not_wait_for_documents_to_be_read(
         content = b"a house\n" * 100
         calls = [
             in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}, content))
-            for _ in range(documents.TOGETHER)
+            for _ in range(TOGETHER)
         ]
         for held in (reading, writing):
-            until(lambda: held.begun == documents.TOGETHER)  # noqa: B023 -- it ends here
+            until(lambda: held.begun == TOGETHER)  # noqa: B023 -- it ends here
             answer = live.post("/v1/detect", {"text": "a " * 300}, {"x-deadline": "3"})
             held.go_on.set()
             assert answer.status == 200
