@@ -111,7 +111,7 @@ def test_files_of_old_hold_the_same_model(name: str) -> None:
 ONLY_SIZES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), BART),
     "fsmt": FSMT,
-    **dict.fromkeys(("t5", "mt5"), T5),
+    **dict.fromkeys(("t5", "mt5", "umt5"), T5),
     **dict.fromkeys(("bert", "camembert", "mpnet", "roberta", "xlm-roberta"), BERT),
     **dict.fromkeys(("mistral", "qwen2", "qwen3", "starcoder2"), MANY_HEADS),
     "gpt2": GPT2,
@@ -293,7 +293,6 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         },
     ],
     "gemma3": [{"architectures": ["Gemma3Model"]}],
-    "umt5": [{"model_type": "umt5"}],
     "mistral": [{"layer_types": ["chunked_attention"]}],
     "qwen2": [
         {"use_sliding_window": False, "layer_types": ["sliding_attention"]},

@@ -75,6 +75,7 @@ def test_a_new_t5_without_ties_has_the_embedding_as_its_output(tmp_path: Path) -
         ("T5ForConditionalGeneration", {}),
         ("T5ForConditionalGeneration", {"tie_word_embeddings": False}),
         ("MT5ForConditionalGeneration", {}),  # whose published files have two matrices nevertheless
+        ("UMT5ForConditionalGeneration", {}),
     ],
 )
 @torch.no_grad()

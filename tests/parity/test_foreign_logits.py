@@ -159,6 +159,10 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
         "mt5": T5,
         "mt5-relu": {**T5, "feed_forward_proj": "relu", "num_decoder_layers": 3},
     },
+    "UMT5ForConditionalGeneration": {
+        "umt5": T5,
+        "umt5-relu": {**T5, "feed_forward_proj": "relu", "num_decoder_layers": 3},
+    },
     "GPT2LMHeadModel": {
         "gpt2": GPT2,
         "gpt2-padded": {**GPT2, "pad_token_id": 0, "n_inner": 20, "layer_norm_epsilon": 0.1},

@@ -55,6 +55,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma2": ("Gemma2ForCausalLM", GEMMA2),
     "gemma3-text": ("Gemma3ForCausalLM", GEMMA3),
     "mt5": ("MT5ForConditionalGeneration", T5),
+    "umt5": ("UMT5ForConditionalGeneration", T5),
     "roberta": ("RobertaForMaskedLM", {**BERT, "max_position_embeddings": 18}),
     "xlm-roberta": (
         "XLMRobertaForSequenceClassification",

@@ -93,7 +93,7 @@ class CTranslate2:
                 isinstance(p, known[config.kind])
                 and is_fixed(p)
                 and not (isinstance(p, Rotary) and p.before_norm)
-                and not (isinstance(p, RelativeBias) and p.max_length)
+                and not (isinstance(p, RelativeBias) and (p.max_length or p.per_layer))
             ),
         }
         check_limits(config, limits, self.name)

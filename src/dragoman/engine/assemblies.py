@@ -61,7 +61,9 @@ class FrozenStack:
         """Whether positions add a bias to the scores."""
         self._compiled_products = arithmetic == "int8"
         self._recorded = self.embedding.recorded and all(each.recorded for each in self.layers)
-        self._recorded = self._recorded and self._final_norm.recorded
+        self._varies = isinstance(stack.bias, nn.ModuleList)
+        """Whether layers differ in what positions do."""
+        self._recorded = self._recorded and self._final_norm.recorded and not self._varies
         self.encodes_at_once = self._recorded and self._rotation is None
         """Whether a program can read whole sources."""
 
@@ -82,8 +84,8 @@ class FrozenStack:
         info = self._info(range(size[1]))
         x_MD = with_rows(x_BLD.flatten(0, 1), self._rows(size[0] * size[1]))
         kvs = []
-        for layer in self.layers:
-            x_MD, kv = layer.encode(x_MD, size, mask, info)
+        for index, layer in enumerate(self.layers):
+            x_MD, kv = layer.encode(x_MD, size, mask, info.of_layer(index))
             kvs.append(kv)
         return self._final_norm(x_MD), kvs
 
@@ -96,10 +98,7 @@ class FrozenStack:
         place = range(position, position + 1)
         store.begin_step(len(ids_N))
         info = self._info(place)
-        store.turn_by(info.angles)
-        if info.bias is not None:
-            distances = torch.arange(-position, 1)[None]
-            store.add(info.bias(distances).flatten(1))
+        store.place(info.of_layer(0))
         if self._recorded and not isinstance(output, PackedLinear):
             program = store.program = store.program or Program(store.most_rows)
             if not program.operations:
@@ -110,7 +109,9 @@ class FrozenStack:
             return program.run(ids_N, self.embedding.added_at(place))
         x_ND = self.embedding.embed(ids_N[:, None], place)[:, 0].to(self._like)
         x_MD = with_rows(x_ND, self._rows(len(x_ND)))
-        for layer in self.layers:
+        for index, layer in enumerate(self.layers):
+            if self._varies:
+                store.place(info.of_layer(index))
             x_MD = layer.step(x_MD, store)
         hidden_MD = self._final_norm(x_MD)
         return hidden_MD if output is None else output(hidden_MD)

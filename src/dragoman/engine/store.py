@@ -280,7 +280,15 @@ class BeamStore:
             ahead.slots, ahead.own = self._slots_NC.data_ptr(), self._own_N.data_ptr()
             ahead.reordered = self._reordered_NC.data_ptr()
 
-    def turn_by(self, angles: Angles | None) -> None:
+    def place(self, info: PositionInfo) -> None:
+        """Let `attend` rotate and bias this step, whose position has been begun, by `info`."""
+        self._turn_by(info.angles)
+        if info.bias is not None:
+            self._bias_HC = info.bias(torch.arange(1 - self.length, 1)[None]).flatten(1).float()
+            self._bias_HC = self._bias_HC.contiguous()
+            self._prefixes.bias = self._bias_HC.data_ptr()
+
+    def _turn_by(self, angles: Angles | None) -> None:
         """Let `attend` rotate the queries and keys of this step, unless a norm follows."""
         if angles is None:
             return
@@ -291,11 +299,6 @@ class BeamStore:
         self._turned_locally = _parts(angles.local) if angles.local else ()
         self._prefixes.cosine, self._prefixes.sine = (part.data_ptr() for part in self._turned)
         self._prefixes.adjacent = angles.pairing == "adjacent"
-
-    def add(self, bias_HC: Tensor) -> None:
-        """Let `attend` add this bias to the scores of this step, for all rows."""
-        self._bias_HC = bias_HC.float().contiguous()
-        self._prefixes.bias = self._bias_HC.data_ptr()
 
     def _make_room(self) -> None:
         capacity = self._slots_NC.shape[1]

@@ -90,6 +90,7 @@ class Layer(nn.Module):
         memory: Memory | None = None,
     ) -> Tensor:
         """Map `(N, T, D)` to `(N, T, D)`; `mask` hides padding among the layer's own keys."""
+        info = info.of_layer(self.index)
 
         def self_attention(x_NTD: Tensor) -> Tensor:
             kv = past.extend(self.index, self.self_attn.project_kv(x_NTD, info))
@@ -122,8 +123,8 @@ class Layer(nn.Module):
 class Stack(nn.Module):
     """A sequence of layers, with a final norm if the config has one (pre-norm needs it).
 
-    The rotary angles or score bias of a position scheme belong to the stack: all layers share
-    them, as in T5.
+    The rotary angles or score biases of a position scheme belong to the stack: all layers share
+    them, as in T5, unless the scheme tells layers apart.
     """
 
     def __init__(self, config: LayerConfig, layers: Iterable[nn.Module], *, causal: bool) -> None:
@@ -134,7 +135,7 @@ class Stack(nn.Module):
         self.checkpointing = False
         """Whether activations are recomputed in the backward pass instead of stored."""
         self.rotation = config.positions.make_rotation(config.width)
-        self.bias = config.positions.make_bias(config.num_heads, bidirectional=not causal)
+        self.bias = config.positions.make_biases(len(self.layers), config.num_heads, causal=causal)
 
     def each_layer(self) -> list[Layer]:
         """Return the attention layers, first to last."""

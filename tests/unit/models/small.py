@@ -49,6 +49,7 @@ VARIANTS = {
     "relative-bias": replace(
         SMALL, positions=RelativeBias(num_buckets=8, max_distance=12), attention_scale=1.0
     ),
+    "biases-by-layer": replace(SMALL, positions=RelativeBias(num_buckets=8, per_layer=True)),
     "alibi": replace(SMALL, positions=ALiBi()),
     "no-positions": replace(SMALL, positions=NoPositions()),
     "qk-norm": replace(SMALL, qk_norm=True, qkv_bias=False),

@@ -38,6 +38,7 @@ FAMILIES: Mapping[str, Family] = {
     "roberta": bert.ROBERTA,
     "starcoder2": llama.STARCODER2,
     "t5": t5.T5,
+    "umt5": t5.UMT5,
     "xlm-roberta": bert.XLM_ROBERTA,
 }
 WRITTEN = (*FAMILIES.values(), bart.PEGASUS)
@@ -60,7 +61,6 @@ LACKING: Mapping[str, str] = {
     "phi3": "fused projections",
     "qwen3_moe": "mixtures of experts",
     "smollm3": "layers without positions",
-    "umt5": "a table of distances in every layer",
 }
 """What dragoman lacks for other families, by the `model_type` of their configs."""
 _TAKE = f"take a model of a family that is read (docs/pretrained.md): {', '.join(FAMILIES)}"

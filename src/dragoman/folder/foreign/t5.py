@@ -1,12 +1,13 @@
-"""T5 (Raffel et al., 2020), its version 1.1, FLAN-T5, mT5: relative positions, RMSNorm, no biases.
+"""T5 (Raffel et al., 2020), version 1.1, FLAN, mT5, umT5: relative positions, RMSNorm, no biases.
 
 The first T5 ties its output to the embedding and multiplies by `d_model^-0.5`; version 1.1 has a
 separate output matrix. Hugging Face files tell which by `tie_word_embeddings`, since transformers 5
 by `scale_decoder_outputs`. mT5 (Xue et al., 2021) is version 1.1 with another vocabulary, whatever
 its config says about ties. transformers 5 ties every new model and saves no output matrix; for a
 file without one, the embedding is used instead, scaled only if the config says so. A file with one
-is not tied, and is scaled if the config says so. MADLAD-400 (Kudugunta et al., 2023) is version 1.1
-with pieces for the target language.
+is not tied, and is scaled if the config says so. umT5 (Chung et al., 2023) is version 1.1 with a
+table of distances in every layer; its file decides about the scale too. MADLAD-400 (Kudugunta et
+al., 2023) is version 1.1 with pieces for the target language.
 """
 
 from collections.abc import Mapping
@@ -57,6 +58,13 @@ DECODER: Table = {
 
 def _scales(hf: HF) -> bool:
     return bool(hf.get("scale_decoder_outputs", hf.get("tie_word_embeddings", True)))
+
+
+def _positions(hf: HF) -> RelativeBias:
+    return RelativeBias(
+        num_buckets=hf["relative_attention_num_buckets"],
+        max_distance=hf["relative_attention_max_distance"],
+    )
 
 
 def _untied(hf: HF, state: Mapping[str, Tensor]) -> HF:
@@ -122,10 +130,7 @@ T5 = Family(
         "num_decoder_layers": lambda hf: hf["num_decoder_layers"] or hf["num_layers"],
         "activation": _activation,
         "gated": lambda hf: hf["feed_forward_proj"].startswith("gated-"),
-        "positions": lambda hf: RelativeBias(
-            num_buckets=hf["relative_attention_num_buckets"],
-            max_distance=hf["relative_attention_max_distance"],
-        ),
+        "positions": _positions,
         "norm_eps": "layer_norm_epsilon",
         "tie_embeddings": lambda hf: (
             "all" if _scales(hf) and hf["tie_word_embeddings"] else "source-target"
@@ -171,4 +176,15 @@ MT5 = replace(
     classes=("MT5ForConditionalGeneration",),
     fields={**T5.fields, "tie_embeddings": lambda _: "source-target", "logit_scale": lambda _: 1.0},
     stored=lambda hf, _: hf,
+)
+UMT5 = replace(
+    T5,
+    defaults={**T5.defaults, "feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0},
+    classes=("UMT5ForConditionalGeneration",),
+    fields={**T5.fields, "positions": lambda hf: replace(_positions(hf), per_layer=True)},
+    modules={
+        **T5.modules,
+        "encoder.bias.*": "encoder.block.*.layer.0.SelfAttention.relative_attention_bias",
+        "decoder.bias.*": "decoder.block.*.layer.0.SelfAttention.relative_attention_bias",
+    },
 )

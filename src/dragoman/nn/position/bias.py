@@ -27,6 +27,8 @@ class RelativeBias(Scheme):
     """All distances from this one on share a bucket."""
     max_length: Count | None = None
     """Number of positions that have a learned vector besides (MPNet); none by default."""
+    per_layer: bool = False
+    """Whether each layer has a table of its own (umT5); by default all layers share one."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -37,8 +39,14 @@ class RelativeBias(Scheme):
             )
 
     def make_bias(self, num_heads: int, *, bidirectional: bool) -> "RelativeBiasTable":
-        """Make the table of one stack."""
+        """Make a table."""
         return RelativeBiasTable(self, num_heads, bidirectional=bidirectional)
+
+    def make_biases(self, num_layers: int, num_heads: int, *, causal: bool) -> nn.Module:
+        """Make the table of a stack, or of each of its layers."""
+        count = num_layers if self.per_layer else 1
+        tables = [self.make_bias(num_heads, bidirectional=not causal) for _ in range(count)]
+        return nn.ModuleList(tables) if self.per_layer else tables[0]
 
     def make_table(self, d_model: int) -> LearnedPositions | None:
         """Make the vectors of positions, if there are any."""

@@ -69,9 +69,14 @@ class PositionInfo(NamedTuple):
     angles: Angles | None = None
     """Rotation of queries and keys."""
     bias: Bias | None = None
-    """Bias on the scores."""
+    """Bias on the scores; a `ModuleList` has one for each layer."""
     pack: Callable[[Pattern], Pattern] | None = None
     """Confines a pattern to the documents that are packed into each row."""
+
+    def of_layer(self, index: int) -> "PositionInfo":
+        """Return the information for one layer, whose bias may be its own."""
+        bias = self.bias[index] if isinstance(self.bias, nn.ModuleList) else self.bias
+        return self._replace(bias=bias)
 
     def rotation(self, *, local: bool) -> Angles | None:
         """Return the angles of layers with a window (`local`) or without one."""
@@ -121,6 +126,10 @@ class Scheme:
         Each stack has its own; `bidirectional` says whether queries see later keys.
         """
         return None
+
+    def make_biases(self, num_layers: int, num_heads: int, *, causal: bool) -> nn.Module | None:  # noqa: ARG002 (overridden)
+        """Make the bias of a stack: a module for all layers, or a `ModuleList` of one for each."""
+        return self.make_bias(num_heads, bidirectional=not causal)
 
     @property
     def changes_scores(self) -> bool:
