@@ -73,6 +73,10 @@ ZEPHYR = """{% for message in messages %}
 {{ '<|assistant|>' }}
 {% endif %}
 {% endfor %}"""
+PHI_3 = """{% for message in messages %}
+{{- '<|' + message.role + '|>\n' + message.content + '<|end|>\n' }}
+{%- endfor %}
+{{- '<|assistant|>\n' if add_generation_prompt else eos_token }}"""
 TRANSLATING = """{{ bos_token }}
 {%- for message in messages %}
     {%- if message.role == 'assistant' %}
@@ -94,6 +98,7 @@ TEMPLATES: Mapping[str, tuple[str, str, Sequence[str]]] = {
     "llama-2": ("llama", LLAMA_2, []),
     "mistral": ("llama", MISTRAL, ["[INST]", "[/INST]"]),
     "chatml": ("qwen2", CHATML, ["<|im_start|>", "<|im_end|>"]),
+    "phi-3": ("llama", PHI_3, ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]),
     "zephyr": ("llama", ZEPHYR, []),
 }
 """By style: the family of the tokenizer, the template, and additional special tokens."""

@@ -30,6 +30,11 @@ LARGEST = 1 << 20
 PATIENCE = 60
 """Seconds to wait for `rendering`, which may have to wait for a CPU."""
 
+JOINED = re.compile(
+    r"""(['"])([^'"]*)\1 *\+ *(\w+(?:\.role|\[(['"])role\4\])) *\+ *(['"])([^'"]*)\5"""
+)
+"""An expression such as `'<|' + message['role'] + '|>'` (Phi-4-mini)."""
+
 Message = Mapping[str, str | Sequence[Mapping[str, str | None]]]
 """A `role` ("system", "user" or "assistant") and its `content`: a text, or a list of parts."""
 
@@ -114,7 +119,8 @@ class PublishedTemplate:
                 )
 
     def _render(self, marks: Mapping[str, str], variables: Mapping[str, object], hint: str) -> str:
-        asked = {"source": self.source, "marks": marks, "variables": variables}
+        source = JOINED.sub(_by_role, self.source)
+        asked = {"source": source, "marks": marks, "variables": variables}
         try:
             done = subprocess.run(  # noqa: S603 -- this very interpreter, on a file of this package
                 [sys.executable, "-P", rendering.__file__],
@@ -138,6 +144,13 @@ class PublishedTemplate:
             why = why.rstrip(". ") + hint
             raise InputError(f"The chat template of {self.origin} fails on these messages: {why}.")
         return answer["text"]
+
+
+def _by_role(joined: re.Match[str]) -> str:
+    """Return the expression with the text for each role spelt out: it may name a special token."""
+    before, after = joined[2], joined[6]
+    texts = (f"'{role}': '{before}{role}{after}'" for role in ("system", "user", "assistant"))
+    return f"{{{', '.join(texts)}}}[{joined[3]}]"
 
 
 def _says(content: str | Sequence[Mapping[str, str | None]], name: str) -> bool:
