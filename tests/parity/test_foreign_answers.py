@@ -42,6 +42,14 @@ SIZES = {
 ENCODER = {key: SIZES[key] for key in [*SIZES][:4]} | {"max_position_embeddings": 258}
 DISTIL = {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4}
 GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
+LONG = {  # Phi-4-mini: longer texts than in training, three quarters of each head rotated
+    "rope_type": "longrope",
+    "rope_theta": 10_000.0,
+    "short_factor": [1.0, 1.2, 2.0],
+    "long_factor": [1.0, 3.0, 9.0],
+    "partial_rotary_factor": 0.75,
+}
+PHI = {**SIZES, "pad_token_id": None, "original_max_position_embeddings": 3}
 DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "GPT2LMHeadModel": ("gpt2", GPT2),
     "LlamaForCausalLM": ("llama", SIZES),
@@ -49,6 +57,7 @@ DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "Qwen3ForCausalLM": ("qwen2", SIZES),
     "MistralForCausalLM": ("qwen2", {**SIZES, "sliding_window": 6}),
     "HunYuanDenseV1ForCausalLM": ("qwen2", SIZES),
+    "Phi3ForCausalLM": ("llama", {**PHI, "rope_parameters": LONG, "sliding_window": 9}),
     "GemmaForCausalLM": ("qwen2", SIZES),
     "Gemma2ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6}),
     "Gemma3ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6, "sliding_window_pattern": 2}),

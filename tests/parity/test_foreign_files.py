@@ -1,6 +1,7 @@
 """Variants of Hugging Face files, and files that are refused with the name of the problem."""
 
 import json
+import math
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from tests.parity.foreign import config_file, make_named
-from tests.parity.test_foreign_logits import (
+from tests.parity.foreign_sizes import (
     BART,
     BERT,
     DISTIL,
@@ -27,7 +28,7 @@ from dragoman.errors import InputError
 from dragoman.folder.foreign import FAMILIES, family
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.heads import TaggingHead
-from dragoman.nn import Causal, LinearScaling, Rotary, SlidingWindow
+from dragoman.nn import Causal, LinearScaling, LongRope, Rotary, SlidingWindow
 
 State = dict[str, Tensor]
 MANY_HEADS = {**BERT, "hidden_size": 128, "num_attention_heads": 64}  # which their defaults keep
@@ -117,7 +118,7 @@ ONLY_SIZES: dict[str, dict[str, Any]] = {
     "gpt2": GPT2,
     "distilbert": DISTIL,
     "gemma": {**MANY_HEADS, "num_attention_heads": 16},
-    **dict.fromkeys(("gemma2", "gemma3_text", "hunyuan_v1_dense"), LLAMA),
+    **dict.fromkeys(("gemma2", "gemma3_text", "hunyuan_v1_dense", "phi3"), LLAMA),
     "gemma3": {"text_config": LLAMA},
     "llama": LLAMA,
 }
@@ -161,6 +162,23 @@ def test_gemma_3_has_two_rotary_bases_in_files_of_any_version() -> None:
         )
         assert isinstance(config, DecoderOnlyConfig)
         assert config.patterns == (SlidingWindow(size=4096), Causal()) * 2
+
+
+def test_phi_3_is_read_in_files_of_any_version() -> None:
+    """As Phi-4-mini is published, with code of its own, and as transformers 5 writes it."""
+    scaling = {"type": "longrope", "short_factor": [1] * 48, "long_factor": [1.5] * 48}
+    old = {**LLAMA, "hidden_size": 512, "model_type": "phi3", "partial_rotary_factor": 0.75}
+    old |= {"rope_scaling": scaling, "max_position_embeddings": 131072, "auto_map": {"a": "b"}}
+    config = family(old).config(old)
+    assert family(old).config(old | {"rope_scaling": scaling | {"type": "su"}}) == config
+    new = AutoConfig.for_model(**old).to_dict()
+    assert explicit(family(new).config(new)) == explicit(config)
+    assert isinstance(config.positions, Rotary)
+    factor = math.sqrt(1 + math.log(32) / math.log(4096))
+    assert config.positions.share == 0.75
+    assert config.positions.scaling == LongRope(
+        short=(1.0,) * 48, long=(1.5,) * 48, trained_length=4096, attention_factor=factor
+    )
 
 
 def test_labels_are_in_the_order_of_their_numbers() -> None:
@@ -267,7 +285,8 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     ],
     "llama": [
         {"hidden_act": "relu2"},
-        {"rope_type": "longrope", "rope_parameters": {"rope_type": "longrope"}},
+        {"rope_type": "axial", "rope_parameters": {"rope_type": "axial"}},
+        {"long_factor": None, "rope_scaling": {"type": "longrope", "short_factor": [1.0]}},
         {"factor": None, "rope_scaling": {"type": "linear"}},
         {"truncate": False, "rope_scaling": {"type": "yarn", "factor": 2.0, "truncate": False}},
         {"partial_rotary_factor": 0.5},
@@ -324,7 +343,7 @@ def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, A
     ("keys", "said"),
     [
         ({"model_type": "nllb-moe"}, "is not supported: it has mixtures of experts; take a model"),
-        ({"model_type": "phi3", "auto_map": {"a": "b"}}, "it has fused projections"),
+        ({"auto_map": {"a": "b"}}, "asks for code of its own, which is not run"),
         ({"model_type": "deberta"}, "it has scores by contents and positions apart; take"),
         ({"model_type": "mbert"}, "is not supported, and no conversion makes it so; take a model"),
         (

@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.parity.foreign import assert_same_logits, make_named, random_ids, run
+from tests.parity.foreign_sizes import T5
 from tests.parity.test_foreign_files import SMALL
-from tests.parity.test_foreign_logits import T5
 from torch import Tensor
 from transformers import PreTrainedModel
 

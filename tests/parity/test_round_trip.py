@@ -9,9 +9,7 @@ import torch
 import transformers
 from safetensors.torch import load, load_file
 from tests.parity.foreign import make_named
-from tests.parity.test_foreign_files import MANY_HEADS, SMALL
-from tests.parity.test_foreign_folders import kept
-from tests.parity.test_foreign_logits import (
+from tests.parity.foreign_sizes import (
     BART,
     BERT,
     DISTIL,
@@ -21,8 +19,11 @@ from tests.parity.test_foreign_logits import (
     GPT2,
     LLAMA,
     MARIAN,
+    PHI3,
     T5,
 )
+from tests.parity.test_foreign_files import MANY_HEADS, SMALL
+from tests.parity.test_foreign_folders import kept
 
 from dragoman.folder.foreign import FAMILIES, family
 from dragoman.folder.format import ORIGIN
@@ -51,6 +52,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("Qwen3ForCausalLM", {**LLAMA, "num_key_value_heads": 1, "head_dim": 6}),
     "starcoder2": ("Starcoder2ForCausalLM", {**LLAMA, "num_key_value_heads": 2}),
     "hunyuan": ("HunYuanDenseV1ForCausalLM", {**LLAMA, "head_dim": 6}),
+    "phi3": ("Phi3ForCausalLM", PHI3),
     "gemma": ("GemmaForCausalLM", {**MANY_HEADS, "num_attention_heads": 16}),
     "gemma2": ("Gemma2ForCausalLM", GEMMA2),
     "gemma3-text": ("Gemma3ForCausalLM", GEMMA3),
@@ -110,7 +112,7 @@ def test_the_way_back_gives_every_bit(case: str, tmp_path: Path) -> None:
 
 @IMAGELESS
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("case", ["gemma", "gemma3", "bart", "mt5"])
+@pytest.mark.parametrize("case", ["gemma", "gemma3", "bart", "mt5", "phi3"])
 def test_weights_that_were_trained_go_back_too(
     case: str, dtype: torch.dtype, tmp_path: Path
 ) -> None:

@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.foreign_folders import FAMILIES, set_keys
 from tests.parity.foreign import make_named
+from tests.parity.foreign_sizes import IMAGES
 from tests.parity.test_foreign_answers import ENCODER, GPT2, SIZES
 from tests.parity.test_foreign_answers import make as make_model
-from tests.parity.test_foreign_logits import IMAGES
 from tests.parity.test_foreign_texts import SMALL
 
 from dragoman.convert.eight_bits import quantize

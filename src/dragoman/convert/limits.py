@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError, how_to_install
 from dragoman.models.config import ModelConfig
-from dragoman.nn import Causal, DynamicScaling, Full, Rotary, SlidingWindow
+from dragoman.nn import Causal, DynamicScaling, Full, LongRope, Rotary, SlidingWindow
 from dragoman.plain import to_plain
 
 Allowed = Collection[Any] | Callable[[Any], bool]
@@ -44,7 +44,9 @@ def check_dense(config: ModelConfig, target: str) -> None:
 
 def is_fixed(scheme: object) -> bool:
     """Whether positions do not depend on the length of the text."""
-    return not isinstance(scheme, Rotary) or not isinstance(scheme.scaling, DynamicScaling)
+    return not isinstance(scheme, Rotary) or not isinstance(
+        scheme.scaling, DynamicScaling | LongRope
+    )
 
 
 def check_installed(package: str, *, extra: str = "export") -> None:

@@ -28,6 +28,7 @@ from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.nn import Arithmetic, Embedding, KeyValue, PositionInfo, padding_mask, soft_cap
 from dragoman.nn.cpu.native import Ahead
 from dragoman.nn.layers import Stack
+from dragoman.nn.position.rotary import RotaryAngles
 
 MOST_AHEAD = 32
 """Maximum number of steps that compiled code runs at once."""
@@ -63,7 +64,9 @@ class FrozenStack:
         self._recorded = self.embedding.recorded and all(each.recorded for each in self.layers)
         self._varies = isinstance(stack.bias, nn.ModuleList)
         """Whether layers differ in what positions do."""
-        self._recorded = self._recorded and self._final_norm.recorded and not self._varies
+        partly = isinstance(self._rotation, RotaryAngles) and self._rotation.scheme.share < 1
+        self._recorded = self._recorded and self._final_norm.recorded
+        self._recorded = self._recorded and not (self._varies or partly)
         self.encodes_at_once = self._recorded and self._rotation is None
         """Whether a program can read whole sources."""
 

@@ -86,11 +86,11 @@ class FrozenAttention:
     def step(self, layer: int, store: BeamStore, x_MD: Tensor) -> Tensor:
         """Attend from one vector per row to its prefix, which it ends.
 
-        The store rotates, unless a norm follows the rotation.
+        The store rotates unless it says that this comes before.
         """
         projected_MX = self._project(x_MD)
-        if self._normed:
-            q_MH1d, kv = self._heads(projected_MX[:, None], store.before_norm)
+        if self._normed or store.before.angles is not None:
+            q_MH1d, kv = self._heads(projected_MX[:, None], store.before)
             projected_MX = torch.cat([part.flatten(1) for part in (q_MH1d, *kv)], dim=1)
         return store.attend(layer, projected_MX, self._window)
 

@@ -164,8 +164,8 @@ class BeamStore:
         """Memory in which compiled code reorders that table."""
         self._prefixes = heads.reads(slots=self.beam_size)
         self._turned_locally: tuple[Tensor, ...] = ()
-        self.before_norm = NO_POSITIONS
-        """The angles of this step, if queries and keys are rotated before they are normalized."""
+        self.before = NO_POSITIONS
+        """The angles of this step, if queries and keys are rotated before `attend`."""
 
     def remember(self, memory: list[tuple[Tensor, Tensor]], sources: Sources) -> None:
         """Store the sources' keys and values for each layer, already laid out."""
@@ -289,11 +289,13 @@ class BeamStore:
             self._prefixes.bias = self._bias_HC.data_ptr()
 
     def _turn_by(self, angles: Angles | None) -> None:
-        """Let `attend` rotate the queries and keys of this step, unless a norm follows."""
+        """Let `attend` rotate the queries and keys of this step, unless a norm follows or only a
+        share of each head is rotated.
+        """
         if angles is None:
             return
-        if angles.before_norm:
-            self.before_norm = PositionInfo(angles)
+        if angles.before_norm or 2 * angles.cos_Lp.shape[-1] < self._prefixes.dim:
+            self.before = PositionInfo(angles)
             return
         self._turned = _parts(angles)
         self._turned_locally = _parts(angles.local) if angles.local else ()

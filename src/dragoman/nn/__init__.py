@@ -58,6 +58,7 @@ from dragoman.nn.position.rotary import (
     DynamicScaling,
     LinearScaling,
     Llama3Scaling,
+    LongRope,
     Rotary,
     YaRN,
 )
@@ -101,6 +102,7 @@ __all__ = [
     "LinearAttention",
     "LinearScaling",
     "Llama3Scaling",
+    "LongRope",
     "Longformer",
     "Memory",
     "MultiHeadAttention",

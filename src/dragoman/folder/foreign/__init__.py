@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign import bart, bert, gemma, gpt2, llama, t5
+from dragoman.folder.foreign import bart, bert, decoders, gemma, gpt2, llama, t5
 from dragoman.folder.foreign.reading import HF, Family, unsupported
 
 __all__ = ["FAMILIES", "RULES", "WRITTEN", "Family", "family"]
@@ -33,6 +33,7 @@ FAMILIES: Mapping[str, Family] = {
     "mistral": llama.MISTRAL,
     "mpnet": bert.MPNET,
     "mt5": t5.MT5,
+    "phi3": decoders.PHI3,
     "qwen2": llama.QWEN2,
     "qwen3": llama.QWEN3,
     "roberta": bert.ROBERTA,
@@ -58,11 +59,12 @@ LACKING: Mapping[str, str] = {
     "nllb-moe": "mixtures of experts",
     "olmo2": "norms after sublayers alone",
     "olmo3": "norms after sublayers alone",
-    "phi3": "fused projections",
     "qwen3_moe": "mixtures of experts",
     "smollm3": "layers without positions",
 }
 """What dragoman lacks for other families, by the `model_type` of their configs."""
+IN_LIBRARY = frozenset({"phi3"})
+"""Families whose published files name code that transformers has had as a class since."""
 _TAKE = f"take a model of a family that is read (docs/pretrained.md): {', '.join(FAMILIES)}"
 
 
@@ -83,7 +85,7 @@ def family(hf: HF) -> Family:
             f"model_type = {json.dumps(name)} in the model's config is not supported: it has "
             f"{lacking}; {_TAKE}"
         )
-    if hf.get("auto_map"):
+    if hf.get("auto_map") and name not in IN_LIBRARY:
         raise InputError(
             f"auto_map in the model's config asks for code of its own, which is not run; {_TAKE}"
         )

@@ -38,6 +38,7 @@ from dragoman.nn import (
     DynamicScaling,
     LinearScaling,
     Llama3Scaling,
+    LongRope,
     Rotary,
     SlidingWindow,
     YaRN,
@@ -100,20 +101,27 @@ def rotary(hf: HF) -> Rotary:
     return rotary_of(hf, hf.get("rope_parameters") or hf.get("rope_scaling") or {})
 
 
-def rotary_of(hf: HF, rope: HF) -> Rotary:
-    """Return our rotary scheme for these rotary parameters; `hf` completes them."""
+def rotary_of(hf: HF, rope: HF, *, partly: bool = False) -> Rotary:
+    """Return our rotary scheme for these rotary parameters; `hf` completes them.
+
+    `partly` is for families that may rotate a share of a head's components.
+    """
     for key, value in rope.items():
         if isinstance(value, Mapping):
             raise InputError(unsupported(key, value, "all layers must have the same positions"))
+    share = 1.0
     for where in (hf, rope):
         if where.get("partial_rotary_factor") is not None:
-            only(where, "partial_rotary_factor", 1.0)
+            if not partly:
+                only(where, "partial_rotary_factor", 1.0)
+            share = where["partial_rotary_factor"]
     base = rope.get("rope_theta") or hf.get("rope_theta") or 10000.0
-    return Rotary(base=base, scaling=_scaling(hf, rope))
+    return Rotary(base=base, scaling=_scaling(hf, rope), share=share)
 
 
 def _scaling(hf: HF, rope: HF) -> RotaryScaling | None:
-    match rope.get("rope_type", rope.get("type", "default")):
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    match "longrope" if rope.get("long_factor") else kind:  # early files of Phi-3: su, yarn
         case "default":
             return None
         case "linear":
@@ -132,8 +140,10 @@ def _scaling(hf: HF, rope: HF) -> RotaryScaling | None:
                 low_freq_factor=required(rope, "low_freq_factor"),
                 high_freq_factor=required(rope, "high_freq_factor"),
             )
-        case kind:
-            known = "known are default, linear, dynamic, yarn and llama3"
+        case "longrope":
+            return _longrope(hf, rope)
+        case _:
+            known = "known are default, linear, dynamic, yarn, longrope and llama3"
             raise InputError(unsupported("rope_type", kind, known))
 
 
@@ -151,6 +161,18 @@ def _yarn(hf: HF, rope: HF) -> YaRN:
         beta_fast=rope.get("beta_fast") or 32.0,
         beta_slow=rope.get("beta_slow") or 1.0,
         attention_factor=magnitude,
+    )
+
+
+def _longrope(hf: HF, rope: HF) -> LongRope:
+    trained = _trained_length(hf, rope)
+    factor = rope.get("factor") or required(hf, "max_position_embeddings") / trained
+    stretched = math.sqrt(1 + math.log(max(factor, 1.0)) / math.log(trained))
+    return LongRope(
+        short=tuple(map(float, required(rope, "short_factor"))),
+        long=tuple(map(float, required(rope, "long_factor"))),
+        trained_length=trained,
+        attention_factor=rope.get("attention_factor") or stretched,
     )
 
 

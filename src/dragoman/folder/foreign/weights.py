@@ -86,6 +86,21 @@ def below(name: str, rows: int) -> Rule:
     return Rule((name,), lambda table: table[rows:])
 
 
+def fused(name: str) -> tuple[Rule, Rule]:
+    """Return the rules of a matrix's first rows, as many as it has columns, and of the others.
+
+    They are queries above keys and values, for heads that are together as wide as the model.
+    """
+    first = Rule((name,), lambda matrix: matrix[: matrix.shape[1]])
+    return first, Rule((name,), lambda matrix: matrix[matrix.shape[1] :])
+
+
+def halves(name: str) -> tuple[Rule, Rule]:
+    """Return the rules of the upper and the lower half of a matrix."""
+    upper = Rule((name,), lambda matrix: matrix[: len(matrix) // 2])
+    return upper, Rule((name,), lambda matrix: matrix[len(matrix) // 2 :])
+
+
 def flat(name: str) -> Rule:
     """Return a rule for a vector that is stored as `(1, n)`."""
     return Rule((name,), torch.flatten)

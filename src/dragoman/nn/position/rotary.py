@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.nn.position.scheme import Angles, Pairing, Positions, Scheme, end_of
-from dragoman.ranges import Count, Positive, Range, check_ranges
+from dragoman.ranges import Count, Positive, Range, check_range, check_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,40 @@ class Llama3Scaling(Scaling):
         return theta / self.factor * (1 - kept) + theta * kept
 
 
-RotaryScaling = LinearScaling | DynamicScaling | YaRN | Llama3Scaling
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongRope(Scaling):
+    """Divide each frequency by a factor of its own (Ding et al., 2024; Phi-3).
+
+    Every call uses the factors for its own last position, as `DynamicScaling` does.
+    """
+
+    kind: Literal["longrope"] = "longrope"
+    short: tuple[float, ...]
+    """Factors of texts within the training context."""
+    long: tuple[float, ...]
+    """Factors of longer texts."""
+    trained_length: Count
+    """Length of the training context."""
+    attention_factor: Positive = 1.0
+    """Factor on queries and keys."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        for factor in (*self.short, *self.long):
+            check_range("a factor of longrope", factor, Positive)
+
+    def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:
+        """Return `theta_i`, `(d/2)`, for a text of this length."""
+        factors = self.short if length <= self.trained_length else self.long
+        return inverse_frequencies(base, head_dim) / torch.tensor(factors, dtype=torch.float64)
+
+    @property
+    def magnitude(self) -> float:
+        """What queries and keys are multiplied by."""
+        return self.attention_factor
+
+
+RotaryScaling = LinearScaling | DynamicScaling | YaRN | Llama3Scaling | LongRope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,16 +206,32 @@ class Rotary(Scheme):
     as in other layers."""
     before_norm: bool = False
     """Whether queries and keys are rotated before `qk_norm` (Hunyuan); by default after it."""
+    share: Annotated[float, Range(above=0, most=1)] = 1.0
+    """Share of the components of a head, the first ones, that are rotated (Phi-4-mini: 0.75)."""
 
     def make_rotation(self, head_dim: int) -> "RotaryAngles":
         """Make the rotary angles for heads of this width."""
         self.check(head_dim, head_dim)
-        return RotaryAngles(self, head_dim)
+        return RotaryAngles(self, int(head_dim * self.share))
 
     def check(self, d_model: int, head_dim: int) -> None:  # noqa: ARG002 (the scheme's form)
         """Raise InputError for an odd head_dim, or one that the scaling does not support."""
         if head_dim % 2:
             raise InputError(f"head_dim = {head_dim} is odd; rotary positions need an even one")
+        width = int(head_dim * self.share)
+        if width % 2 or not width:
+            raise InputError(
+                f"share = {self.share} of head_dim = {head_dim} is {width}; the number of rotated "
+                "components must be even and not 0"
+            )
+        scaling = self.scaling
+        if isinstance(scaling, LongRope):
+            short, long = len(scaling.short), len(scaling.long)
+            if (short, long) != (width // 2, width // 2):
+                raise InputError(
+                    f'scaling "longrope" has {short} short and {long} long factors, but {width} '
+                    f"rotated components have {width // 2} frequencies"
+                )
         if isinstance(self.scaling, DynamicScaling) and head_dim == 2:
             raise InputError(
                 'head_dim = 2 has one frequency, which scaling "dynamic" cannot change'
@@ -199,7 +248,7 @@ class RotaryAngles:
     @property
     def follows_length(self) -> bool:
         """Whether the angle of a position depends on the last position of a call."""
-        return isinstance(self.scheme.scaling, DynamicScaling)
+        return isinstance(self.scheme.scaling, DynamicScaling | LongRope)
 
     def angles(self, positions: Positions, like: Tensor) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""

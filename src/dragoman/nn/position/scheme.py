@@ -28,7 +28,7 @@ def end_of(positions: Positions) -> int:
 
 
 class Angles(NamedTuple):
-    """Cosine and sine of each position and pair, `(L, d/2)` or `(B, 1, L, d/2)`."""
+    """Cosine and sine of each position and rotated pair, `(L, d/2)` or `(B, 1, L, d/2)`."""
 
     cos_Lp: Tensor
     sin_Lp: Tensor
@@ -40,8 +40,13 @@ class Angles(NamedTuple):
 
 
 def rotate(x_BHLd: Tensor, angles: Angles) -> Tensor:
-    """Rotate each pair `(a, b)` of `(B, H, L, d)` to `(a cos - b sin, b cos + a sin)`."""
+    """Rotate each pair `(a, b)` of `(B, H, L, d)` to `(a cos - b sin, b cos + a sin)`.
+
+    With angles for fewer pairs, only the first components are rotated.
+    """
     cos_Lp, sin_Lp, pairing, *_ = angles
+    if (width := 2 * cos_Lp.shape[-1]) < x_BHLd.shape[-1]:
+        return torch.cat([rotate(x_BHLd[..., :width], angles), x_BHLd[..., width:]], dim=-1)
     if pairing == "halves":
         a_BHLp, b_BHLp = x_BHLd.chunk(2, dim=-1)
     else:
