@@ -104,6 +104,7 @@ def rope(kind: str, **settings: float) -> dict[str, Any]:
 
 
 PHI3 = {**LLAMA, "pad_token_id": 0, "eos_token_id": 2}
+SMOLLM3 = {**PHI3, "num_hidden_layers": 4, "no_rope_layer_interval": 2}
 LONG: dict[str, Any] = {
     "original_max_position_embeddings": 10,
     "rope_parameters": {
@@ -207,6 +208,11 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
         "phi3-long": {**PHI3, **LONG},
         "phi3-short": {**PHI3, **LONG, "original_max_position_embeddings": 22},
         "phi4-mini": PHI4,
+    },
+    "SmolLM3ForCausalLM": {
+        "smollm3": SMOLLM3,
+        "smollm3-listed": {**SMOLLM3, "no_rope_layers": [0, 0, 1, 0], "attention_bias": True},
+        "smollm3-windows": {**SMOLLM3, "use_sliding_window": True, "sliding_window": 5},
     },
     "GemmaForCausalLM": {
         "gemma": {**ODD, "pad_token_id": 0},

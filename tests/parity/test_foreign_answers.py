@@ -58,6 +58,7 @@ DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "MistralForCausalLM": ("qwen2", {**SIZES, "sliding_window": 6}),
     "HunYuanDenseV1ForCausalLM": ("qwen2", SIZES),
     "Phi3ForCausalLM": ("llama", {**PHI, "rope_parameters": LONG, "sliding_window": 9}),
+    "SmolLM3ForCausalLM": ("qwen2", {**SIZES, "pad_token_id": None, "no_rope_layer_interval": 2}),
     "GemmaForCausalLM": ("qwen2", SIZES),
     "Gemma2ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6}),
     "Gemma3ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6, "sliding_window_pattern": 2}),

@@ -20,6 +20,7 @@ from tests.parity.foreign_sizes import (
     LLAMA,
     MARIAN,
     PHI3,
+    SMOLLM3,
     T5,
 )
 from tests.parity.test_foreign_files import MANY_HEADS, SMALL
@@ -52,6 +53,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("Qwen3ForCausalLM", {**LLAMA, "num_key_value_heads": 1, "head_dim": 6}),
     "starcoder2": ("Starcoder2ForCausalLM", {**LLAMA, "num_key_value_heads": 2}),
     "hunyuan": ("HunYuanDenseV1ForCausalLM", {**LLAMA, "head_dim": 6}),
+    "smollm3": ("SmolLM3ForCausalLM", SMOLLM3),
     "phi3": ("Phi3ForCausalLM", PHI3),
     "gemma": ("GemmaForCausalLM", {**MANY_HEADS, "num_attention_heads": 16}),
     "gemma2": ("Gemma2ForCausalLM", GEMMA2),

@@ -92,7 +92,7 @@ class CTranslate2:
             "positions": lambda p: (
                 isinstance(p, known[config.kind])
                 and is_fixed(p)
-                and not (isinstance(p, Rotary) and (p.before_norm or p.share < 1))
+                and not (isinstance(p, Rotary) and (p.before_norm or p.share < 1 or p.unrotated))
                 and not (isinstance(p, RelativeBias) and (p.max_length or p.per_layer))
             ),
         }

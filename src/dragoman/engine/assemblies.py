@@ -28,7 +28,7 @@ from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.nn import Arithmetic, Embedding, KeyValue, PositionInfo, padding_mask, soft_cap
 from dragoman.nn.cpu.native import Ahead
 from dragoman.nn.layers import Stack
-from dragoman.nn.position.rotary import RotaryAngles
+from dragoman.nn.position.rotary import Rotary, RotaryAngles
 
 MOST_AHEAD = 32
 """Maximum number of steps that compiled code runs at once."""
@@ -62,11 +62,11 @@ class FrozenStack:
         """Whether positions add a bias to the scores."""
         self._compiled_products = arithmetic == "int8"
         self._recorded = self.embedding.recorded and all(each.recorded for each in self.layers)
-        self._varies = isinstance(stack.bias, nn.ModuleList)
+        rotary = self._rotation.scheme if isinstance(self._rotation, RotaryAngles) else Rotary()
+        self._varies = isinstance(stack.bias, nn.ModuleList) or bool(rotary.unrotated)
         """Whether layers differ in what positions do."""
-        partly = isinstance(self._rotation, RotaryAngles) and self._rotation.scheme.share < 1
         self._recorded = self._recorded and self._final_norm.recorded
-        self._recorded = self._recorded and not (self._varies or partly)
+        self._recorded = self._recorded and not self._varies and rotary.share == 1.0
         self.encodes_at_once = self._recorded and self._rotation is None
         """Whether a program can read whole sources."""
 

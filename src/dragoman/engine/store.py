@@ -292,6 +292,7 @@ class BeamStore:
         """Let `attend` rotate the queries and keys of this step, unless a norm follows or only a
         share of each head is rotated.
         """
+        self.before, self._prefixes.cosine, self._turned_locally = NO_POSITIONS, None, ()
         if angles is None:
             return
         if angles.before_norm or 2 * angles.cos_Lp.shape[-1] < self._prefixes.dim:

@@ -42,6 +42,7 @@ DECODERS = {
     "deepnorm": replace(DECODER, norm_position="deepnorm", output_bias=True),
     "sandwich": replace(DECODER, norm_position="sandwich", norm="rms"),
     "partly-rotary": replace(DECODER, positions=Rotary(share=0.5)),
+    "unrotated": replace(DECODER, positions=Rotary(unrotated=(1,))),
     "capped": replace(DECODER, logit_soft_cap=2.0, score_soft_cap=2.0, logit_scale=0.5),
 }
 TWO_BASES = replace(

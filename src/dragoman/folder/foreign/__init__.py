@@ -37,6 +37,7 @@ FAMILIES: Mapping[str, Family] = {
     "qwen2": llama.QWEN2,
     "qwen3": llama.QWEN3,
     "roberta": bert.ROBERTA,
+    "smollm3": decoders.SMOLLM3,
     "starcoder2": llama.STARCODER2,
     "t5": t5.T5,
     "umt5": t5.UMT5,
@@ -60,7 +61,6 @@ LACKING: Mapping[str, str] = {
     "olmo2": "norms after sublayers alone",
     "olmo3": "norms after sublayers alone",
     "qwen3_moe": "mixtures of experts",
-    "smollm3": "layers without positions",
 }
 """What dragoman lacks for other families, by the `model_type` of their configs."""
 IN_LIBRARY = frozenset({"phi3"})

@@ -1,16 +1,16 @@
-"""Variants of Llama: Phi-3 (Abdin et al., 2024).
+"""Variants of Llama: Phi-3 (Abdin et al., 2024) and SmolLM3 (Bakouch et al., 2025).
 
 Phi-3, Phi-3.5 and Phi-4 have one matrix for queries, keys and values and one for gate and value.
 Longer contexts divide each frequency by a factor of its own (LongRoPE), and Phi-4-mini rotates
-three quarters of each head.
+three quarters of each head. SmolLM3 does not rotate queries and keys in every fourth layer.
 """
 
 from dataclasses import replace
 
-from dragoman.folder.foreign.llama import LLAMA, MISTRAL, rotary_of
+from dragoman.folder.foreign.llama import LLAMA, MISTRAL, MOST_LAYERS, patterns, rotary, rotary_of
 from dragoman.folder.foreign.reading import HF
 from dragoman.folder.foreign.weights import fused, halves
-from dragoman.nn import Rotary
+from dragoman.nn import AttentionPattern, Rotary
 
 ATTENTION, GATED = fused("layers.*.self_attn.qkv_proj"), halves("layers.*.mlp.gate_up_proj")
 
@@ -46,6 +46,49 @@ PHI3 = replace(
         "decoder.layers.*.self_attn.kv_proj": ATTENTION[1],
         "decoder.layers.*.ffn.up": GATED[0],
         "decoder.layers.*.ffn.value": GATED[1],
+    },
+    written=None,
+)
+
+
+def _unrotated(hf: HF) -> tuple[int, ...]:
+    """Return the layers without a rotation, for which `no_rope_layers` has a 0."""
+    layers = range(min(hf["num_hidden_layers"], MOST_LAYERS))
+    rotated = hf["no_rope_layers"] or [(at + 1) % hf["no_rope_layer_interval"] for at in layers]
+    return tuple(layer for layer in layers if not rotated[layer])
+
+
+def _windows(hf: HF) -> tuple[AttentionPattern, ...]:
+    """Return windows in layers without a rotation, unless the config lists the layers."""
+    slides = hf["use_sliding_window"] and hf["sliding_window"] is not None
+    return patterns(hf, lambda layer: slides and layer in _unrotated(hf))
+
+
+SMOLLM3 = replace(
+    LLAMA,
+    classes=("SmolLM3ForCausalLM",),
+    defaults={
+        **LLAMA.defaults,
+        "vocab_size": 128_256,
+        "hidden_size": 2048,
+        "intermediate_size": 11_008,
+        "num_hidden_layers": 36,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 32_768,
+        "rope_theta": 2e6,
+        "no_rope_layers": None,
+        "no_rope_layer_interval": 4,
+        "sliding_window": None,
+        "tie_word_embeddings": True,
+        "bos_token_id": 128_000,
+        "eos_token_id": 128_001,
+        "pad_token_id": 128_004,
+    },
+    fields={
+        **LLAMA.fields,
+        "positions": lambda hf: replace(rotary(hf), unrotated=_unrotated(hf)),
+        "patterns": _windows,
     },
     written=None,
 )

@@ -208,6 +208,8 @@ class Rotary(Scheme):
     """Whether queries and keys are rotated before `qk_norm` (Hunyuan); by default after it."""
     share: Annotated[float, Range(above=0, most=1)] = 1.0
     """Share of the components of a head, the first ones, that are rotated (Phi-4-mini: 0.75)."""
+    unrotated: tuple[int, ...] = ()
+    """Layers, from 0, whose queries and keys are not rotated and so know no positions (SmolLM3)."""
 
     def make_rotation(self, head_dim: int) -> "RotaryAngles":
         """Make the rotary angles for heads of this width."""
@@ -272,7 +274,14 @@ class RotaryAngles:
             angles_Lp = angles_Lp[:, None]
         cos_Lp, sin_Lp = (x * scaling.magnitude for x in (angles_Lp.cos(), angles_Lp.sin()))
         cos_Lp, sin_Lp = (x.to(like, non_blocking=True) for x in (cos_Lp, sin_Lp))
-        return Angles(cos_Lp, sin_Lp, self.scheme.pairing, before_norm=self.scheme.before_norm)
+        scheme = self.scheme
+        return Angles(
+            cos_Lp,
+            sin_Lp,
+            scheme.pairing,
+            before_norm=scheme.before_norm,
+            unrotated=scheme.unrotated,
+        )
 
 
 def inverse_frequencies(base: float, head_dim: int) -> Tensor:

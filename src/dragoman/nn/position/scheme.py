@@ -37,6 +37,8 @@ class Angles(NamedTuple):
     """Those of layers with a window, if they differ."""
     before_norm: bool = False
     """Whether queries and keys are rotated before they are normalized."""
+    unrotated: tuple[int, ...] = ()
+    """Layers without a rotation."""
 
 
 def rotate(x_BHLd: Tensor, angles: Angles) -> Tensor:
@@ -79,9 +81,10 @@ class PositionInfo(NamedTuple):
     """Confines a pattern to the documents that are packed into each row."""
 
     def of_layer(self, index: int) -> "PositionInfo":
-        """Return the information for one layer, whose bias may be its own."""
+        """Return the information for one layer, which may have no rotation or a bias of its own."""
+        angles = None if self.angles and index in self.angles.unrotated else self.angles
         bias = self.bias[index] if isinstance(self.bias, nn.ModuleList) else self.bias
-        return self._replace(bias=bias)
+        return self._replace(angles=angles, bias=bias)
 
     def rotation(self, *, local: bool) -> Angles | None:
         """Return the angles of layers with a window (`local`) or without one."""
