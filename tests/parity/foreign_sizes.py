@@ -214,6 +214,10 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
         "smollm3-listed": {**SMOLLM3, "no_rope_layers": [0, 0, 1, 0], "attention_bias": True},
         "smollm3-windows": {**SMOLLM3, "use_sliding_window": True, "sliding_window": 5},
     },
+    "Olmo2ForCausalLM": {
+        "olmo2": {**PHI3, "num_key_value_heads": None},
+        "olmo2-grouped": {**PHI3, "rms_norm_eps": 0.05, "attention_bias": True},
+    },
     "GemmaForCausalLM": {
         "gemma": {**ODD, "pad_token_id": 0},
         "gemma-untied-gelu": {

@@ -59,6 +59,7 @@ DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "HunYuanDenseV1ForCausalLM": ("qwen2", SIZES),
     "Phi3ForCausalLM": ("llama", {**PHI, "rope_parameters": LONG, "sliding_window": 9}),
     "SmolLM3ForCausalLM": ("qwen2", {**SIZES, "pad_token_id": None, "no_rope_layer_interval": 2}),
+    "Olmo2ForCausalLM": ("gpt2", {**SIZES, "pad_token_id": None}),
     "GemmaForCausalLM": ("qwen2", SIZES),
     "Gemma2ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6}),
     "Gemma3ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6, "sliding_window_pattern": 2}),

@@ -118,7 +118,8 @@ ONLY_SIZES: dict[str, dict[str, Any]] = {
     "gpt2": GPT2,
     "distilbert": DISTIL,
     "gemma": {**MANY_HEADS, "num_attention_heads": 16},
-    **dict.fromkeys(("gemma2", "gemma3_text", "hunyuan_v1_dense", "phi3", "smollm3"), LLAMA),
+    **dict.fromkeys(("gemma2", "gemma3_text", "hunyuan_v1_dense"), LLAMA),
+    **dict.fromkeys(("phi3", "smollm3", "olmo2", "granite"), LLAMA),
     "gemma3": {"text_config": LLAMA},
     "llama": LLAMA,
 }

@@ -54,6 +54,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "starcoder2": ("Starcoder2ForCausalLM", {**LLAMA, "num_key_value_heads": 2}),
     "hunyuan": ("HunYuanDenseV1ForCausalLM", {**LLAMA, "head_dim": 6}),
     "smollm3": ("SmolLM3ForCausalLM", SMOLLM3),
+    "olmo2": ("Olmo2ForCausalLM", PHI3),
     "phi3": ("Phi3ForCausalLM", PHI3),
     "gemma": ("GemmaForCausalLM", {**MANY_HEADS, "num_attention_heads": 16}),
     "gemma2": ("Gemma2ForCausalLM", GEMMA2),

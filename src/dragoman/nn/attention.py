@@ -10,9 +10,9 @@ from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.cpu.products import Linear
 from dragoman.nn.dot_product import Scoring, check_mask
 from dragoman.nn.init import init_linear
-from dragoman.nn.norm import RMSNorm
 from dragoman.nn.patterns.pattern import Full, Pattern
 from dragoman.nn.position.scheme import NO_POSITIONS, PositionInfo
+from dragoman.nn.qk_norm import QkNorm, make_qk_norm
 from dragoman.nn.sizes import head_width
 
 
@@ -30,7 +30,7 @@ class MultiHeadAttention(nn.Module):
     query heads share a key-value head (grouped-query attention, Ainslie et al., 2023; one head:
     multi-query, Shazeer, 2019). `head_dim` is `D / H` by default.
 
-    `qk_norm` normalises each head's queries and keys by RMSNorm (Qwen3; after Henry et al., 2020);
+    `qk_norm` normalises queries and keys by RMSNorm, of each head (Qwen3) or of all (OLMo 2);
     `scale` replaces `1 / sqrt(d)` (1 in T5); `soft_cap` bounds the scores. Positions are passed as
     a `PositionInfo`: rotary angles rotate queries and keys, a bias is added to the scores.
     """
@@ -44,7 +44,7 @@ class MultiHeadAttention(nn.Module):
         head_dim: int | None = None,
         bias: bool = True,
         qkv_bias: bool | None = None,
-        qk_norm: bool = False,
+        qk_norm: QkNorm = False,
         norm_eps: float = 1e-6,
         scale: float | None = None,
         soft_cap: float | None = None,
@@ -61,8 +61,8 @@ class MultiHeadAttention(nn.Module):
         self.q_proj = Linear(d_model, num_heads * d, bias=qkv_bias)
         self.kv_proj = Linear(d_model, 2 * self.num_kv_heads * d, bias=qkv_bias)
         self.out_proj = Linear(num_heads * d, d_model, bias=bias)
-        self.q_norm = RMSNorm(d, eps=norm_eps) if qk_norm else nn.Identity()
-        self.k_norm = RMSNorm(d, eps=norm_eps) if qk_norm else nn.Identity()
+        self.q_norm = make_qk_norm(qk_norm, num_heads, d, eps=norm_eps)
+        self.k_norm = make_qk_norm(qk_norm, self.num_kv_heads, d, eps=norm_eps)
         self.dropout = Dropout(dropout)
         self.pattern: Pattern = pattern or Full()
         init_linear(self.q_proj)

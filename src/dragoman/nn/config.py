@@ -16,10 +16,11 @@ from dragoman.nn.patterns.pattern import Pattern
 from dragoman.nn.position import PositionScheme
 from dragoman.nn.position.rotary import Rotary
 from dragoman.nn.position.sinusoidal import Sinusoidal
+from dragoman.nn.qk_norm import QkNorm
 from dragoman.nn.sizes import head_width
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
-NormPosition = Literal["post", "pre", "sandwich", "deepnorm"]
+NormPosition = Literal["post", "pre", "sandwich", "branch", "deepnorm"]
 LOOKED_AT = 64
 """Number of tokens for which the mask of a decoder's pattern is checked against `is_causal`."""
 
@@ -52,8 +53,9 @@ class LayerConfig:
     """Whether the projections to queries, keys and values have a bias; as `bias` by default."""
     ffn_bias: bool | None = None
     """Whether the feed-forward network has biases; as `bias` by default."""
-    qk_norm: bool = False
-    """Whether each head's queries and keys are normalized by RMSNorm."""
+    qk_norm: QkNorm = False
+    """Whether each head's queries and keys are normalized by RMSNorm; `whole` normalizes those of
+    all heads together."""
     attention_scale: Positive | None = None
     """Factor on the attention scores; head_dim^-0.5 by default (T5: 1)."""
     score_soft_cap: Positive | None = None
@@ -71,8 +73,8 @@ class LayerConfig:
     norm_eps: Positive = 1e-5
     """Epsilon of the norms, added to the variance."""
     norm_position: NormPosition = "post"
-    """Post-norm as in the paper, pre-norm, pre-norm with a second norm after each sublayer, or
-    DeepNorm for deep post-norm stacks."""
+    """Post-norm as in the paper, pre-norm, pre-norm with a second norm after each sublayer, that
+    second norm alone (`branch`), or DeepNorm for deep post-norm stacks."""
     final_norm: bool | None = None
     """Whether each stack ends in a norm; by default post-norm stacks do not."""
     init: InitName = "xavier"
@@ -90,7 +92,8 @@ class LayerConfig:
         check_ranges(self)
         head_width(self.d_model, self.num_heads, self.num_kv_heads, self.head_dim)
         self.positions.check(self.d_model, self.width)
-        if isinstance(self.positions, Rotary) and self.positions.before_norm and not self.qk_norm:
+        rotary = self.positions if isinstance(self.positions, Rotary) else Rotary()
+        if rotary.before_norm and self.qk_norm is not True:
             raise InputError("positions.before_norm is the place of qk_norm; set qk_norm = true")
 
     def _check_patterns(
@@ -130,7 +133,7 @@ class LayerConfig:
     @property
     def ends_in_norm(self) -> bool:
         """Whether each stack ends in a norm."""
-        before = self.norm_position in ("pre", "sandwich")
+        before = self.norm_position in ("pre", "sandwich", "branch")
         return before if self.final_norm is None else self.final_norm
 
     def make_attention(self, pattern: Pattern) -> MultiHeadAttention:

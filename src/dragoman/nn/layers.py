@@ -36,15 +36,17 @@ class Residual(nn.Module):
     """Residual around `f`: post-norm `norm(x + drop(f(x)))`, pre-norm `x + drop(f(norm(x)))`.
 
     DeepNorm is post-norm with a stronger residual branch, `norm(alpha x + ...)`. The sandwich (Ding
-    et al., 2021; Gemma 2) is pre-norm with a second norm, `x + drop(out_norm(f(norm(x))))`.
+    et al., 2021; Gemma 2) is pre-norm with a second norm, `x + drop(out_norm(f(norm(x))))`; of its
+    two norms, "branch" has the second alone (OLMo 2).
     """
 
     def __init__(self, config: LayerConfig, alpha: float = 1.0) -> None:
         super().__init__()
-        self.norm = config.make_norm()
-        self.out_norm = config.make_norm() if config.norm_position == "sandwich" else nn.Identity()
+        place = config.norm_position
+        self.norm = config.make_norm() if place != "branch" else nn.Identity()
+        self.out_norm = config.make_norm() if place in {"sandwich", "branch"} else nn.Identity()
         self.dropout = Dropout(config.dropout)
-        self.pre = config.norm_position in {"pre", "sandwich"}
+        self.pre = place in {"pre", "sandwich", "branch"}
         self.alpha = alpha
 
     def forward(self, x_BLD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

@@ -55,6 +55,7 @@ VARIANTS = {
     "qk-norm": replace(SMALL, qk_norm=True, qkv_bias=False),
     "soft-cap": replace(SMALL, score_soft_cap=3.0, logit_soft_cap=2.0, logit_scale=0.5),
     "deepnorm": replace(SMALL, norm_position="deepnorm", tie_embeddings="none"),
+    "whole-qk-norm": replace(SMALL, qk_norm="whole", norm_position="branch"),
     "sandwich": replace(SMALL, norm_position="sandwich"),
     "gpt2-init": replace(SMALL, init="gpt2", norm_position="pre", tie_embeddings="none"),
     "llama-like": replace(

@@ -33,6 +33,7 @@ FAMILIES: Mapping[str, Family] = {
     "mistral": llama.MISTRAL,
     "mpnet": bert.MPNET,
     "mt5": t5.MT5,
+    "olmo2": decoders.OLMO2,
     "phi3": decoders.PHI3,
     "qwen2": llama.QWEN2,
     "qwen3": llama.QWEN3,
@@ -58,8 +59,7 @@ LACKING: Mapping[str, str] = {
     "mixtral": "mixtures of experts",
     "modernbert": "a first layer without a norm",
     "nllb-moe": "mixtures of experts",
-    "olmo2": "norms after sublayers alone",
-    "olmo3": "norms after sublayers alone",
+    "olmo3": "windows without the scaling of other layers",
     "qwen3_moe": "mixtures of experts",
 }
 """What dragoman lacks for other families, by the `model_type` of their configs."""

@@ -1,8 +1,10 @@
-"""Variants of Llama: Phi-3 (Abdin et al., 2024) and SmolLM3 (Bakouch et al., 2025).
+"""Variants of Llama: Phi-3 (Abdin et al., 2024), SmolLM3 (Bakouch et al., 2025), OLMo 2 (Walsh et
+al., 2025).
 
 Phi-3, Phi-3.5 and Phi-4 have one matrix for queries, keys and values and one for gate and value.
 Longer contexts divide each frequency by a factor of its own (LongRoPE), and Phi-4-mini rotates
 three quarters of each head. SmolLM3 does not rotate queries and keys in every fourth layer.
+OLMo 2 normalizes what sublayers return instead of what they read, and queries and keys as a whole.
 """
 
 from dataclasses import replace
@@ -89,6 +91,30 @@ SMOLLM3 = replace(
         **LLAMA.fields,
         "positions": lambda hf: replace(rotary(hf), unrotated=_unrotated(hf)),
         "patterns": _windows,
+    },
+    written=None,
+)
+OLMO2 = replace(
+    LLAMA,
+    classes=("Olmo2ForCausalLM",),
+    defaults={
+        **LLAMA.defaults,
+        "vocab_size": 50_304,
+        "hidden_size": 4096,
+        "intermediate_size": 11_008,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "max_position_embeddings": 2048,
+        "rms_norm_eps": 1e-5,
+        "pad_token_id": 1,
+        "bos_token_id": None,
+        "eos_token_id": 50_279,
+    },
+    settings={**LLAMA.settings, "norm_position": "branch", "qk_norm": "whole"},
+    modules={
+        **LLAMA.modules,
+        "decoder.layers.*.self_attn_residual.out_norm": "layers.*.post_attention_layernorm",
+        "decoder.layers.*.ffn_residual.out_norm": "layers.*.post_feedforward_layernorm",
     },
     written=None,
 )
