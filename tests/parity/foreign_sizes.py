@@ -105,6 +105,14 @@ def rope(kind: str, **settings: float) -> dict[str, Any]:
 
 PHI3 = {**LLAMA, "pad_token_id": 0, "eos_token_id": 2}
 SMOLLM3 = {**PHI3, "num_hidden_layers": 4, "no_rope_layer_interval": 2}
+GRANITE = {
+    **PHI3,
+    "embedding_multiplier": 12.0,
+    "residual_multiplier": 0.22,
+    "attention_multiplier": 0.4,
+    "logits_scaling": 8.0,
+    "tie_word_embeddings": True,
+}
 LONG: dict[str, Any] = {
     "original_max_position_embeddings": 10,
     "rope_parameters": {
@@ -217,6 +225,11 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
     "Olmo2ForCausalLM": {
         "olmo2": {**PHI3, "num_key_value_heads": None},
         "olmo2-grouped": {**PHI3, "rms_norm_eps": 0.05, "attention_bias": True},
+    },
+    "GraniteForCausalLM": {
+        "granite": GRANITE,
+        "granite-untied": {**GRANITE, "tie_word_embeddings": False, "rms_norm_eps": 0.05},
+        "granite-plain": PHI3,
     },
     "GemmaForCausalLM": {
         "gemma": {**ODD, "pad_token_id": 0},

@@ -87,6 +87,7 @@ class CTranslate2:
             "decoder_patterns": lambda patterns: {*patterns} <= {Causal()},
             "patterns": lambda patterns: {*patterns} <= {pattern},
             "qk_norm": (False, alone),
+            "embedding_scale": (None,),
             "score_soft_cap": (None,),
             "logit_soft_cap": (None,),
             "positions": lambda p: (

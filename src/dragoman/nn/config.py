@@ -64,6 +64,8 @@ class LayerConfig:
     """Id of the padding token; -1 if the vocabulary has none."""
     scale_embedding: bool = False
     """Whether embeddings are multiplied by the square root of d_model."""
+    embedding_scale: Positive | None = None
+    """Factor on embeddings instead of that of scale_embedding (Granite); none by default."""
     embedding_norm: bool = False
     """Whether the sums of embeddings and positions are normalized (BERT, BART: per stack)."""
     positions: PositionScheme = field(default_factory=Sinusoidal)

@@ -55,6 +55,7 @@ class Embedding(TokenEmbedding):
         super().__init__(
             vocab_size, config.d_model, pad_id=config.pad_id, scale=config.scale_embedding
         )
+        self.scale = config.embedding_scale or self.scale
         self.positions = config.positions.make_table(config.d_model)
         self.num_positions = config.positions.num_positions
         """Number of positions that have a vector; None if unlimited."""

@@ -44,6 +44,7 @@ DECODERS = {
     "partly-rotary": replace(DECODER, positions=Rotary(share=0.5)),
     "unrotated": replace(DECODER, positions=Rotary(unrotated=(1,))),
     "olmo": replace(DECODER, norm="rms", norm_position="branch", qk_norm="whole", num_kv_heads=2),
+    "scaled": replace(DECODER, embedding_scale=3.0, attention_scale=0.2, logit_scale=0.5),
     "capped": replace(DECODER, logit_soft_cap=2.0, score_soft_cap=2.0, logit_scale=0.5),
 }
 TWO_BASES = replace(

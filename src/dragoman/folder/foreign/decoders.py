@@ -1,10 +1,13 @@
 """Variants of Llama: Phi-3 (Abdin et al., 2024), SmolLM3 (Bakouch et al., 2025), OLMo 2 (Walsh et
-al., 2025).
+al., 2025) and Granite.
 
 Phi-3, Phi-3.5 and Phi-4 have one matrix for queries, keys and values and one for gate and value.
 Longer contexts divide each frequency by a factor of its own (LongRoPE), and Phi-4-mini rotates
 three quarters of each head. SmolLM3 does not rotate queries and keys in every fourth layer.
 OLMo 2 normalizes what sublayers return instead of what they read, and queries and keys as a whole.
+Granite multiplies the embedding, the residual branches, the scores and the logits. Our residual
+stream is its stream divided by the factor on the branches, which RMSNorm does not see but in its
+epsilon.
 """
 
 from dataclasses import replace
@@ -115,6 +118,31 @@ OLMO2 = replace(
         **LLAMA.modules,
         "decoder.layers.*.self_attn_residual.out_norm": "layers.*.post_attention_layernorm",
         "decoder.layers.*.ffn_residual.out_norm": "layers.*.post_feedforward_layernorm",
+    },
+    written=None,
+)
+GRANITE = replace(
+    LLAMA,
+    classes=("GraniteForCausalLM",),
+    defaults={
+        **LLAMA.defaults,
+        "vocab_size": 32_000,
+        "hidden_size": 4096,
+        "intermediate_size": 11_008,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "max_position_embeddings": 2048,
+        "embedding_multiplier": 1.0,
+        "residual_multiplier": 1.0,
+        "attention_multiplier": 1.0,
+        "logits_scaling": 1.0,
+    },
+    fields={
+        **LLAMA.fields,
+        "embedding_scale": lambda hf: hf["embedding_multiplier"] / hf["residual_multiplier"],
+        "norm_eps": lambda hf: hf["rms_norm_eps"] / hf["residual_multiplier"] ** 2,
+        "attention_scale": lambda hf: float(hf["attention_multiplier"]),
+        "logit_scale": lambda hf: 1 / hf["logits_scaling"],
     },
     written=None,
 )
