@@ -86,6 +86,7 @@ BERT: dict[str, Any] = {
 }
 OTHER = {**BERT, "hidden_act": "gelu_new", "layer_norm_eps": 0.1, "type_vocab_size": 3}
 ONE_TYPE = {**BERT, "type_vocab_size": 1}
+MODERN = {**BERT, "num_hidden_layers": 4, "local_attention": 6, "pad_token_id": 0}
 LABELS = {"id2label": dict(enumerate("abcdefghijkl")), "num_labels": 12}
 DISTIL: dict[str, Any] = {
     "vocab_size": V,
@@ -260,6 +261,11 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "Gemma3ForConditionalGeneration": {"gemma3-images": IMAGES},
+    "ModernBertModel": {"modernbert": MODERN},
+    "ModernBertForMaskedLM": {
+        "modernbert-masked": {**MODERN, "classifier_bias": True},
+        "modernbert-full": {**MODERN, "layer_types": ["full_attention"] * 4},
+    },
     "BertModel": {"bert": BERT},
     "BertForMaskedLM": {"bert-masked": BERT, "bert-masked-other": OTHER | {"pad_token_id": 4}},
     "BertForPreTraining": {"bert-pretraining": BERT},

@@ -44,10 +44,11 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "xlm-r-pieces": ("xlm-roberta", "BertModel", ENCODER),  # paraphrase-multilingual-MiniLM
     "camembert": ("camembert", "CamembertModel", XLM_R),
     "mpnet": ("roberta", "MPNetModel", XLM_R),
+    "modernbert": ("roberta", "ModernBertModel", {**XLM_R, "local_attention": 6}),
     "bert-headless": ("bert", "BertModel", ENCODER),
     "distilbert": ("bert", "DistilBertModel", {**ENCODER, **DISTIL}),
 }
-HEADLESS = {"mpnet", "bert-headless", "distilbert"}
+HEADLESS = {"modernbert", "mpnet", "bert-headless", "distilbert"}
 
 
 def dense_weights(activation: str) -> dict[str, torch.Tensor]:
@@ -112,6 +113,7 @@ def pooled(model: Any, tokenizer: Any, text: str, mode: str) -> torch.Tensor:  #
         ("xlm-r-pieces", "mean", False),
         ("camembert", "mean", False),
         ("mpnet", "mean", True),
+        ("modernbert", "cls", True),
         ("bert-headless", "mean", True),
         ("distilbert", "mean", True),
     ],

@@ -1,7 +1,6 @@
 """Variants of Hugging Face files, and files that are refused with the name of the problem."""
 
 import json
-import math
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -28,7 +27,7 @@ from dragoman.errors import InputError
 from dragoman.folder.foreign import FAMILIES, family
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.heads import TaggingHead
-from dragoman.nn import Causal, LinearScaling, LongRope, Rotary, SlidingWindow
+from dragoman.nn import Causal, LinearScaling, Rotary, SlidingWindow
 
 State = dict[str, Tensor]
 MANY_HEADS = {**BERT, "hidden_size": 128, "num_attention_heads": 64}  # which their defaults keep
@@ -113,7 +112,7 @@ ONLY_SIZES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), BART),
     "fsmt": FSMT,
     **dict.fromkeys(("t5", "mt5", "umt5"), T5),
-    **dict.fromkeys(("bert", "camembert", "mpnet", "roberta", "xlm-roberta"), BERT),
+    **dict.fromkeys(("bert", "camembert", "modernbert", "mpnet", "roberta", "xlm-roberta"), BERT),
     **dict.fromkeys(("mistral", "qwen2", "qwen3", "starcoder2"), MANY_HEADS),
     "gpt2": GPT2,
     "distilbert": DISTIL,
@@ -163,23 +162,6 @@ def test_gemma_3_has_two_rotary_bases_in_files_of_any_version() -> None:
         )
         assert isinstance(config, DecoderOnlyConfig)
         assert config.patterns == (SlidingWindow(size=4096), Causal()) * 2
-
-
-def test_phi_3_is_read_in_files_of_any_version() -> None:
-    """As Phi-4-mini is published, with code of its own, and as transformers 5 writes it."""
-    scaling = {"type": "longrope", "short_factor": [1] * 48, "long_factor": [1.5] * 48}
-    old = {**LLAMA, "hidden_size": 512, "model_type": "phi3", "partial_rotary_factor": 0.75}
-    old |= {"rope_scaling": scaling, "max_position_embeddings": 131072, "auto_map": {"a": "b"}}
-    config = family(old).config(old)
-    assert family(old).config(old | {"rope_scaling": scaling | {"type": "su"}}) == config
-    new = AutoConfig.for_model(**old).to_dict()
-    assert explicit(family(new).config(new)) == explicit(config)
-    assert isinstance(config.positions, Rotary)
-    factor = math.sqrt(1 + math.log(32) / math.log(4096))
-    assert config.positions.share == 0.75
-    assert config.positions.scaling == LongRope(
-        short=(1.0,) * 48, long=(1.5,) * 48, trained_length=4096, attention_factor=factor
-    )
 
 
 def test_labels_are_in_the_order_of_their_numbers() -> None:

@@ -1,5 +1,6 @@
 """Rotary frequencies of every scaling against Hugging Face's functions, in both config formats."""
 
+import math
 from typing import Any
 
 import pytest
@@ -7,11 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.parity.foreign import computing_in
-from transformers import LlamaConfig
+from tests.parity.foreign_sizes import BERT, LLAMA
+from tests.parity.test_foreign_files import explicit
+from transformers import AutoConfig, LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
+from dragoman.folder.foreign import FAMILIES, family
 from dragoman.folder.foreign.llama import rotary
-from dragoman.nn import DynamicScaling, Llama3Scaling, Rotary, YaRN
+from dragoman.nn import DynamicScaling, Llama3Scaling, LongRope, Rotary, YaRN
 
 FACTORS = st.floats(1.0, 40.0)
 SCALINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -119,3 +123,39 @@ def test_old_and_new_files_say_the_same(told: str) -> None:
     """`rope_theta` and `rope_scaling` of old files, and `rope_parameters` of new ones, are read."""
     keys, expected = TOLD[told]
     assert rotary({**OLD, **keys}) == expected
+
+
+def test_phi_3_is_read_in_files_of_any_version() -> None:
+    """As Phi-4-mini is published, with code of its own, and as transformers 5 writes it."""
+    scaling = {"type": "longrope", "short_factor": [1] * 48, "long_factor": [1.5] * 48}
+    old = {**LLAMA, "hidden_size": 512, "model_type": "phi3", "partial_rotary_factor": 0.75}
+    old |= {"rope_scaling": scaling, "max_position_embeddings": 131072, "auto_map": {"a": "b"}}
+    config = family(old).config(old)
+    assert family(old).config(old | {"rope_scaling": scaling | {"type": "su"}}) == config
+    new = AutoConfig.for_model(**old).to_dict()
+    assert explicit(family(new).config(new)) == explicit(config)
+    assert isinstance(config.positions, Rotary)
+    factor = math.sqrt(1 + math.log(32) / math.log(4096))
+    assert config.positions.share == 0.75
+    assert config.positions.scaling == LongRope(
+        short=(1.0,) * 48, long=(1.5,) * 48, trained_length=4096, attention_factor=factor
+    )
+
+
+TWO_THETAS = {"global_rope_theta": 500.0, "local_rope_theta": 50.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("granite", {**LLAMA, "rope_theta": 1e7}),
+        ("modernbert", {**BERT, **TWO_THETAS, "global_attn_every_n_layers": 2}),
+        ("olmo2", {**LLAMA, "rope_theta": 5e5}),
+        ("smollm3", {**LLAMA, "rope_theta": 5e6, "no_rope_layers": [0, 1]}),
+    ],
+)
+def test_bases_are_read_in_files_of_any_version(name: str, keys: dict[str, Any]) -> None:
+    """By keys of their own, as published, and in `rope_parameters`, as transformers 5 writes it."""
+    new, config = AutoConfig.for_model(name, **keys).to_dict(), FAMILIES[name].config
+    assert "rope_parameters" in new
+    assert explicit(config(new)) == explicit(config(keys))

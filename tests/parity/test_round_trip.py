@@ -20,6 +20,7 @@ from tests.parity.foreign_sizes import (
     GRANITE,
     LLAMA,
     MARIAN,
+    MODERN,
     PHI3,
     SMOLLM3,
     T5,
@@ -69,6 +70,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {**BERT, **LABELS, "max_position_embeddings": 18},
     ),
     "camembert": ("CamembertForTokenClassification", {**BERT, **LABELS}),
+    "modernbert": ("ModernBertForMaskedLM", MODERN),
     "mpnet": ("MPNetForMaskedLM", {**BERT, "max_position_embeddings": 18}),
     "distilbert": ("DistilBertForSequenceClassification", {**DISTIL, **LABELS}),
 }

@@ -140,6 +140,9 @@ class EncoderOnlyConfig(LayerConfig):
     """What the model computes from the hidden states."""
     num_token_types: int = 0
     """Number of segment embeddings (BERT: 2)."""
+    first_norm: bool = True
+    """Whether the first layer of a pre-norm stack normalizes what attention reads, as others do
+    (ModernBERT: it reads normalized embeddings)."""
     word_features: WordRows = 0
     """Rows of the table of word features (form, shape, prefixes, suffixes) for task = "tag", such
     as 20000; 0 uses only pieces."""
@@ -161,6 +164,10 @@ class EncoderOnlyConfig(LayerConfig):
             raise InputError(
                 f"word_features = {self.word_features} is for a head of tags, whose words are "
                 f'known; leave it out with head.kind = "{self.head.kind}"'
+            )
+        if not self.first_norm and self.norm_position != "pre":
+            raise InputError(
+                f'first_norm = false is for norm_position = "pre", not "{self.norm_position}"'
             )
         if self.word_features == 1:
             raise InputError("word_features = 1 has no row for a word; take 1000 or more")

@@ -26,6 +26,8 @@ class EncoderOnly(nn.Module):
             config.patterns,
             deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,
         )
+        if not config.first_norm:
+            self.encoder.each_layer()[0].self_attn_residual.norm = nn.Identity()
         self.head = make_head(config.head, config, self.embedding.weight)
 
     def forward(

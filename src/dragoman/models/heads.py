@@ -23,6 +23,8 @@ class MaskedLanguageHead:
     """The masked words (Devlin et al., 2019, section 3.1)."""
 
     kind: Literal["masked-language"] = "masked-language"
+    dense_bias: bool = True
+    """Whether the layer before the output has a bias."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +65,11 @@ Head = NoHead | MaskedLanguageHead | ClassificationHead | TaggingHead
 class MaskedLanguageOutput(nn.Module):
     """`logits = norm(act(x W + b)) E^T + c`, with the matrix `E` of the embedding."""
 
-    def __init__(self, shape: LayerConfig, embedding: nn.Parameter) -> None:
+    def __init__(
+        self, shape: LayerConfig, head: MaskedLanguageHead, embedding: nn.Parameter
+    ) -> None:
         super().__init__()
-        self.dense = Linear(shape.d_model, shape.d_model)
+        self.dense = Linear(shape.d_model, shape.d_model, bias=head.dense_bias)
         self.norm = shape.make_norm()
         self.activation = ACTIVATIONS[shape.activation]
         self.output = Linear(shape.d_model, len(embedding))
@@ -137,7 +141,7 @@ def make_head(head: Head, shape: LayerConfig, embedding: nn.Parameter) -> nn.Mod
     """Build the head that a config names."""
     match head:
         case MaskedLanguageHead():
-            return MaskedLanguageOutput(shape, embedding)
+            return MaskedLanguageOutput(shape, head, embedding)
         case ClassificationHead():
             return ClassificationOutput(shape, head)
         case TaggingHead():

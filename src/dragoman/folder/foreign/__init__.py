@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign import bart, bert, decoders, gemma, gpt2, llama, t5
+from dragoman.folder.foreign import bart, bert, decoders, gemma, gpt2, llama, modernbert, t5
 from dragoman.folder.foreign.reading import HF, Family, unsupported
 
 __all__ = ["FAMILIES", "RULES", "WRITTEN", "Family", "family"]
@@ -32,6 +32,7 @@ FAMILIES: Mapping[str, Family] = {
     "marian": bart.MARIAN,
     "mbart": bart.MBART,
     "mistral": llama.MISTRAL,
+    "modernbert": modernbert.MODERNBERT,
     "mpnet": bert.MPNET,
     "mt5": t5.MT5,
     "olmo2": decoders.OLMO2,
@@ -57,7 +58,6 @@ LACKING: Mapping[str, str] = {
     "deberta-v2": "scores by contents and positions apart",
     "gpt_oss": "mixtures of experts",
     "mixtral": "mixtures of experts",
-    "modernbert": "a first layer without a norm",
     "nllb-moe": "mixtures of experts",
     "olmo3": "windows without the scaling of other layers",
     "qwen3_moe": "mixtures of experts",

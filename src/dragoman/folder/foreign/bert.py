@@ -70,8 +70,8 @@ HEADS: Mapping[str, str] = {
     "tag": "ForTokenClassification",
 }
 """Suffix of the class name after the family's, by kind of head."""
-MASKED_LANGUAGE = ("lm_head.", "cls.", "vocab_")
-"""Prefixes of the tensors of a masked-language head: RoBERTa's, BERT's and DistilBERT's."""
+MASKED_LANGUAGE = ("lm_head.", "cls.", "vocab_", "head.")
+"""Prefixes of a masked-language head's tensors: RoBERTa, BERT, DistilBERT and ModernBERT."""
 FRAME = "<s> $A </s>"
 
 
@@ -116,7 +116,7 @@ def _labels(hf: HF) -> tuple[str, ...]:
     return tuple(labels[key] for key in sorted(labels, key=int))
 
 
-def _with_its_head(hf: HF, state: Mapping[str, Tensor]) -> HF:
+def with_its_head(hf: HF, state: Mapping[str, Tensor]) -> HF:
     """Return the config of weights, which sentence-transformers saves without the head it names."""
     architecture = (hf.get("architectures") or [""])[0]
     headless = not any(name.startswith(MASKED_LANGUAGE) for name in state)
@@ -205,7 +205,7 @@ BERT = Family(
         "cls.seq_relationship.weight",
         "cls.seq_relationship.bias",
     ),
-    stored=_with_its_head,
+    stored=with_its_head,
     written=Written(config=_config),
 )
 ROBERTA = replace(
@@ -296,5 +296,5 @@ DISTILBERT = Family(
     },
     prefix="distilbert.",
     ignored=("embeddings.position_ids",),
-    stored=_with_its_head,
+    stored=with_its_head,
 )

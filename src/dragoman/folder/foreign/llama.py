@@ -71,17 +71,24 @@ def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
     return patterns(hf, lambda layer: layer >= first)
 
 
-def patterns(hf: HF, slides: Callable[[int], bool]) -> tuple[AttentionPattern, ...]:
+def patterns(
+    hf: HF,
+    slides: Callable[[int], bool],
+    whole: AttentionPattern | None = None,
+    near: AttentionPattern | None = None,
+) -> tuple[AttentionPattern, ...]:
     """Return the pattern of each layer, a single one if all are the same.
 
-    If the config does not list them, `slides` tells whether a layer has a window.
+    If the config does not list them, `slides` tells whether a layer has a window. `whole` and
+    `near` are by default causal.
     """
     names = "full_attention", "sliding_attention"
     layers = range(min(hf["num_hidden_layers"], MOST_LAYERS))
     kinds = hf.get("layer_types") or [names[bool(slides(layer))] for layer in layers]
-    known: dict[str, AttentionPattern] = {"full_attention": Causal()}
+    known: dict[str, AttentionPattern] = {"full_attention": whole or Causal()}
     if "sliding_attention" in kinds:
-        known["sliding_attention"] = SlidingWindow(size=required(hf, "sliding_window"))
+        window = near or SlidingWindow(size=required(hf, "sliding_window"))
+        known["sliding_attention"] = window
     for kind in kinds:
         if kind not in known:
             raise InputError(unsupported("layer_types", kind, f"known are {' and '.join(names)}"))

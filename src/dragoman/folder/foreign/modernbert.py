@@ -1,0 +1,120 @@
+"""ModernBERT (Warner et al., 2024): an encoder with the parts of later decoders.
+
+Pre-norm without biases, GEGLU and rotary positions; two of three layers attend to a window, with
+rotary positions of another base. The first layer reads the embeddings, which are normalized, as
+they are. The heads that classify texts or tokens are not read.
+"""
+
+from dataclasses import replace
+
+from dragoman.folder.foreign.bert import with_its_head
+from dragoman.folder.foreign.llama import patterns, rotary_of
+from dragoman.folder.foreign.reading import HF, Family, activation, equal, only, token_ids
+from dragoman.folder.foreign.weights import Table, fused, halves, under
+from dragoman.models.config import EncoderOnlyConfig
+from dragoman.models.heads import Head, MaskedLanguageHead, NoHead
+from dragoman.nn import AttentionPattern, Full, Rotary, SlidingWindow
+
+ATTENTION, GATED = fused("attn.Wqkv"), halves("mlp.Wi")
+LAYER: Table = {
+    "self_attn.q_proj": ATTENTION[0],
+    "self_attn.kv_proj": ATTENTION[1],
+    "self_attn.out_proj": "attn.Wo",
+    "self_attn_residual.norm": "attn_norm",
+    "ffn.up": GATED[0],
+    "ffn.value": GATED[1],
+    "ffn.down": "mlp.Wo",
+    "ffn_residual.norm": "mlp_norm",
+}
+
+
+def _head(hf: HF) -> Head:
+    if "ModernBertForMaskedLM" not in (hf.get("architectures") or ()):
+        return NoHead()
+    equal("hidden_activation", "classifier_activation")(hf)
+    return MaskedLanguageHead(dense_bias=hf["classifier_bias"])
+
+
+def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
+    near = SlidingWindow(size=hf["local_attention"] // 2, causal=False)
+    period = hf["global_attn_every_n_layers"]
+    return patterns(hf, lambda layer: layer % period != 0, Full(), near)
+
+
+def _positions(hf: HF) -> Rotary:
+    """Return rotary positions of two bases, by kind of layer or, in old files, by two keys."""
+    kinds: HF = hf.get("rope_parameters") or {}
+    whole = {"rope_theta": hf["global_rope_theta"], **(kinds.get("full_attention") or {})}
+    near = {"rope_theta": hf["local_rope_theta"], **(kinds.get("sliding_attention") or {})}
+    only(near, "rope_type", "default")
+    return replace(rotary_of(hf, whole), local_base=near["rope_theta"])
+
+
+MODERNBERT = Family(
+    kind=EncoderOnlyConfig,
+    defaults={
+        "vocab_size": 50_368,
+        "hidden_size": 768,
+        "intermediate_size": 1152,
+        "num_hidden_layers": 22,
+        "num_attention_heads": 12,
+        "max_position_embeddings": 8192,
+        "hidden_activation": "gelu",
+        "norm_eps": 1e-5,
+        "local_attention": 128,
+        "global_attn_every_n_layers": 3,
+        "global_rope_theta": 160_000.0,
+        "local_rope_theta": 10_000.0,
+        "embedding_dropout": 0.0,
+        "attention_dropout": 0.0,
+        "mlp_dropout": 0.0,
+        "classifier_activation": "gelu",
+        "classifier_bias": False,
+        "pad_token_id": 50_283,
+        "bos_token_id": 50_281,
+        "eos_token_id": 50_282,
+    },
+    only={
+        "norm_bias": False,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "decoder_bias": True,
+        "tie_word_embeddings": True,
+        "rope_scaling": None,
+    },
+    classes=("ModernBertModel", "ModernBertForMaskedLM"),
+    fields={
+        "vocab_size": "vocab_size",
+        "d_model": "hidden_size",
+        "num_heads": "num_attention_heads",
+        "d_ff": "intermediate_size",
+        "num_layers": "num_hidden_layers",
+        "activation": activation("hidden_activation"),
+        "positions": _positions,
+        "patterns": _patterns,
+        "norm_eps": "norm_eps",
+        "head": _head,
+        "dropout": "embedding_dropout",
+        "attention_dropout": "attention_dropout",
+        "ffn_dropout": "mlp_dropout",
+        **token_ids(),
+    },
+    settings={
+        "bias": False,
+        "gated": True,
+        "norm_position": "pre",
+        "embedding_norm": True,
+        "first_norm": False,
+    },
+    modules={
+        "embedding": "embeddings.tok_embeddings",
+        "embedding.norm": "embeddings.norm",
+        **under("encoder.layers.*", "layers.*", LAYER),
+        "encoder.final_norm": "final_norm",
+        "head.dense": "head.dense",
+        "head.norm": "head.norm",
+        "head.output": "decoder",
+    },
+    prefix="model.",
+    stored=with_its_head,
+)
