@@ -20,7 +20,7 @@ from dragoman.convert.targets import convert
 from dragoman.folder.format import GenerationDefaults, ReadingDefaults
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead
-from dragoman.nn import Llama3Scaling, RelativeBias, Rotary, SlidingWindow
+from dragoman.nn import Causal, Llama3Scaling, RelativeBias, Rotary, SlidingWindow
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.translate.translator import Translator
@@ -30,8 +30,9 @@ onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 pytest.importorskip("onnxscript", reason="the extra `onnx` is not installed")
 
 PAPER = replace(make_config(TOKENIZER), num_kv_heads=2, norm_position="pre", logit_scale=0.5)
-ROPE = Rotary(scaling=Llama3Scaling(trained_length=16))
-LLAMA = replace(OWN, positions=ROPE, num_kv_heads=2, norm="rms", gated=True, num_layers=1)
+ROPE = Rotary(scaling=Llama3Scaling(trained_length=16), local_base=50.0)
+LLAMA = replace(OWN, positions=ROPE, num_kv_heads=2, norm="rms", gated=True, num_layers=2)
+LLAMA = replace(LLAMA, patterns=(Causal(), SlidingWindow(size=3)))
 READER = EncoderOnlyConfig(
     **{**SIZE, "num_layers": 1},
     positions=RelativeBias(num_buckets=8, max_distance=12),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.processors import needs_independent_translations
 from tests.property.test_pattern_decoding import PATTERNS, SCHEMES, WITHOUT_SCORES
 from tests.property.test_pattern_decoding import SMALL as DECODER
-from tests.unit.models.family import ENCODER, make_decoder, make_encoder
+from tests.unit.models.family import ENCODER, TWO_BASES, make_decoder, make_encoder
 from tests.unit.models.small import BOS, SMALL, VARIANTS, distance, random_ids
 from tests.unit.models.small import make_model as make_translator
 from torch import Tensor, nn
@@ -41,6 +41,7 @@ from dragoman.nn import (
     SlidingWindow,
     row_invariant_products,
 )
+from dragoman.nn.patterns.recording import Recording
 
 SEEDS = st.integers(0, 2**32)
 CLOSE = 1e-6
@@ -275,3 +276,13 @@ def test_what_is_kept_fits(
     elif heads * size <= most:
         assert (len(kept) + 1) * heads * size > most
         assert len(kept_heads) == heads
+
+
+@torch.no_grad()
+def test_a_recorded_window_keeps_its_rotary_base() -> None:
+    """Windows of Gemma 3 are rotated by a base of their own, recorded or not."""
+    model, ids_BL = make_decoder(TWO_BASES), random_ids(1, 2, 9)
+    wanted = model(ids_BL)
+    for layer in model.decoder.each_layer():
+        layer.self_attn.pattern = Recording(of=layer.self_attn.pattern, see=lambda _: None)
+    assert torch.equal(model(ids_BL), wanted)

@@ -201,6 +201,10 @@ class _Formula(Pattern):
 
     of: Pattern
 
+    @property
+    def is_local(self) -> bool:
+        return self.of.is_local
+
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         return self.of.mask(num_queries, num_keys, device)
 

@@ -39,6 +39,11 @@ class Recording(Pattern):
         """Whether its storage drops keys that no later query will see."""
         return self.of.forgets
 
+    @property
+    def is_local(self) -> bool:
+        """Whether positions may have angles of their own."""
+        return self.of.is_local
+
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         """Return the mask of the recorded pattern."""
         return self.of.mask(num_queries, num_keys, device)
