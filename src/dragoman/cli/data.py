@@ -332,6 +332,8 @@ def _score_by(models: Sequence[Path], read: "Read", given: LangCodes, loading: L
             scorer = scorer.between(*languages)
         elif isinstance(scorer, Translator):
             own = open_folder(model).config
+            if own.published is not None and None in {own.src_lang, own.tgt_lang}:
+                scorer.between(*languages)  # refuses T5, which reads its task in the text
             for n, known in enumerate((own.src_lang, own.tgt_lang)):
                 if (wanted := languages[n]) and known and base_of(known) != base_of(wanted):
                     raise InputError(

@@ -12,6 +12,9 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.wording import counted
 
+PIECE = 1 << 16
+"""Bytes of a form that are parsed at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Upload:
@@ -42,8 +45,8 @@ async def read_parts(
     """
 
     async def stream() -> AsyncGenerator[bytes, None]:
-        for start in range(0, len(body), 64 << 10):  # other requests go on between two pieces
-            yield body[start : start + (64 << 10)]
+        for start in range(0, len(body), PIECE):  # other requests go on between two pieces
+            yield body[start : start + PIECE]
             await asyncio.sleep(0)
         if not parser.is_complete:  # its last field would be missing
             raise Refusal(400, "The form has no closing boundary.", "Send all of it.", where="body")

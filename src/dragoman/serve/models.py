@@ -173,10 +173,14 @@ class ServeModels:
     async def detect(self, job: ServeJob, texts: Sequence[str]) -> list[Detected]:
         """Detect the language of each text, among those that the translators read or write."""
         translators = self.shelf.usable("translate")
-        read = (code for one in translators for code in one.sources)
-        written = (code for one in translators for code in one.targets)
-        detector = LanguageDetector(read, written)
-        return await self.in_thread(job, lambda: [*map(detector.detect, texts)])
+        read = [code for one in translators for code in one.sources]
+        written = [code for one in translators for code in one.targets]
+
+        def compute() -> list[Detected]:
+            detector = LanguageDetector(read, written)
+            return [*map(detector.detect, texts)]
+
+        return await self._in(self._pricing, job, compute)  # the first one loads for half a second
 
     async def sources_of(self, job: ServeJob, texts: Sequence[str]) -> list[str | None]:
         """Return the most likely language of each text, or None."""

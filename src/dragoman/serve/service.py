@@ -14,7 +14,7 @@ from dragoman.serve.tracing import open_tracing
 
 
 class Service(ServeModels):
-    """What is kept while a server runs."""
+    """Models, and the documents, glossaries, bodies and traces of those who use them."""
 
     def __init__(self, settings: ServeSettings) -> None:
         """Open the folders. Raises InputError if no model can be used."""

@@ -23,8 +23,9 @@ class Answering(ABC, Generic[Options, Answer]):
     """An object that answers texts.
 
     Threads may share it: requests made at the same time are computed in the same batches, and an
-    answer does not depend on the other texts (in fp32 on a CPU, bit for bit). The model stays on
-    its device and may be in training, also in another thread: its mode never changes.
+    answer does not depend on the other texts (in fp32, bit for bit, if `rows_are_independent`; a
+    sample depends on the text's place). The model stays on its device and may be in training, also
+    in another thread: its mode never changes. A subclass sets `scheduler`.
     """
 
     scheduler: Scheduler[Any, Any]

@@ -41,6 +41,7 @@ class Held(Generic[WriterT]):
     """Returns the model, which is read now if it was released after it had been frozen; raises
     FolderFault if the folder contains another one by then, or a damaged one."""
     arithmetic: Arithmetic = "fp32"
+    """That of `frozen` and of `inference`."""
 
     @property
     def device(self) -> torch.device:

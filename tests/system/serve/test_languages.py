@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import current_thread
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.system.serve.live import Live, serving, until
 from tests.system.serve.test_documents import filed, sent
 
 from dragoman.serve import deepl, libretranslate
+from dragoman.text.detection import Detected, LanguageDetector
 
 ENGLISH = "the cat\n sees a dog"
 CHINESE = "我喜欢学习吗。"
@@ -54,6 +56,22 @@ def test_a_text_in_what_is_only_written_is_given_back(live: Live) -> None:
     assert translated["text"] != ENGLISH
     answer = live.post("/translate", {"q": CHINESE, "source": "auto", "target": "zh"}).json
     assert answer["translatedText"] == CHINESE
+
+
+def test_other_requests_go_on_while_a_language_is_detected(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for a short text: the first one loads the identifier."""
+    threads = list[str]()
+
+    def detect(self: LanguageDetector, text: str) -> Detected:
+        threads.append(current_thread().name)
+        return detecting(self, text)
+
+    detecting = LanguageDetector.detect
+    monkeypatch.setattr(LanguageDetector, "detect", detect)
+    assert live.post("/v1/detect", {"text": "a cat"}).status == 200
+    assert [name.partition("_")[0] for name in threads] == ["price"]
 
 
 def test_a_document_is_given_back(several: Live) -> None:

@@ -375,7 +375,7 @@ def write_to_lengths(
 ) -> None:
     """Search, to time it, to given lengths: an untrained model does not end a sentence.
 
-    `ends` are bos and eos, which none gets. Call it in `inference`.
+    `ends` are bos and eos, which none gets. Call it in `dragoman.nn.inference`.
     """
     strategy = Beam(beam_size=beam_size) if beam_size > 1 else Greedy()
     limits = Limits(bos_id=ends[0], eos_id=ends[1], max_B=lengths_B)

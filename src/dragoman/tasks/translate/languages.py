@@ -33,7 +33,7 @@ SHOWN = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Languages:
-    """The languages of a model that dragoman trained."""
+    """The languages of a model that dragoman trained, or of one without a folder."""
 
     src_tokenizer: Tokenizer
     src_lang: str | None = None
