@@ -159,13 +159,17 @@ def as_by_default() -> Iterator[None]:
     before = torch.get_default_dtype()
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     kinds = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+    torch.autocast_increment_nesting()
+    is_nested = torch.autocast_decrement_nesting() > 0
     with ExitStack() as stack:
         stack.enter_context(cpu_by_default())
         stack.enter_context(torch.inference_mode(mode=False))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(torch.random.fork_rng(gpus))
-        for kind in kinds:
-            stack.enter_context(torch.autocast(kind, enabled=False))
+        for kind in (
+            kinds if is_nested else ()
+        ):  # which would keep old weights
+            stack.enter_context(torch.autocast(kind, enabled=False, cache_enabled=False))
         stack.callback(torch.set_default_dtype, before)
         torch.set_default_dtype(torch.float32)
         yield

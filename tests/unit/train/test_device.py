@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from dragoman.errors import InputError
-from dragoman.train.device import choose_device, choose_precision, deterministic
+from dragoman.train.device import as_by_default, choose_device, choose_precision, deterministic
 
 CPU = Path("/proc/cpuinfo")
 UseGpus = Callable[..., None]
@@ -117,3 +119,18 @@ def test_deterministic_algorithms(
         if own is None:
             del os.environ["CUBLAS_WORKSPACE_CONFIG"]  # other code may change it too
     assert settings() == before
+
+
+@pytest.mark.parametrize("around", [nullcontext, partial(torch.autocast, "cpu")])
+def test_a_step_in_bf16_sees_the_weights_of_the_last_one(
+    around: Callable[[], AbstractContextManager[None]],
+) -> None:
+    """Autocast keeps the casts of weights until the outermost context ends."""
+    layer, x = nn.Linear(4, 4, bias=False), torch.ones(1, 4)
+    with around(), as_by_default():
+        with torch.autocast("cpu", torch.bfloat16):
+            before = layer(x)
+        layer.weight.data.mul_(2)
+        with torch.autocast("cpu", torch.bfloat16):
+            after = layer(x)
+    assert torch.equal(after, before * 2)
