@@ -151,6 +151,7 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
     "FSMTForConditionalGeneration": {
         "fsmt": FSMT,
         "fsmt-tied": {**FSMT, "tgt_vocab_size": V, "tie_word_embeddings": True},
+        "fsmt-wide-encoder": {**FSMT, "encoder_ffn_dim": 28},
     },
     "T5ForConditionalGeneration": {
         "t5": T5,

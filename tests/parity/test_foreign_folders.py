@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.parity.foreign import assert_same_logits, make_named, random_ids, run
-from tests.parity.foreign_sizes import T5
+from tests.parity.foreign_sizes import FSMT, T5
 from tests.parity.test_foreign_files import SMALL
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -95,6 +95,31 @@ def test_an_output_of_its_own_is_taken_whatever_t5_says_of_ties(
     opened = kept(folder, ours)
     back, _ = give_back(ours / ORIGIN, opened.model.state_dict(), opened.config.model)
     assert all(torch.equal(back[name], tensor) for name, tensor in stored.items())
+
+
+def test_what_fsmt_would_compute_otherwise_is_refused(tmp_path: Path) -> None:
+    """Its class uses a stored table of positions, which may be learned; and one width per stack."""
+    make_named("FSMTForConditionalGeneration", FSMT, torch.float32).save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    stored = load_file(file)
+    table, matrix = "model.encoder.embed_positions.weight", "model.decoder.layers.1.fc1.weight"
+    assert table in stored
+    for name, changed, said in (
+        (table, stored[table] + 0.01, "holds learned positions, but FSMT is read with sinusoids"),
+        (table, stored[table][:, :7], "holds learned positions"),
+        (
+            matrix,
+            stored[matrix][:-1],
+            r"has the shape \(19, 12\), but the config makes it \(20, 12\)",
+        ),
+    ):
+        save_file({**stored, name: changed.contiguous()}, file, {"format": "pt"})
+        with pytest.raises(InputError, match=rf"{tmp_path.name}: {name} {said}"):
+            open_folder(tmp_path).load()
+    moved = stored[table].clone()
+    moved[FSMT.get("pad_token_id", 1)] = 1.0  # the row of padding, which is not used
+    save_file({**stored, table: moved.half()}, file, {"format": "pt"})
+    open_folder(tmp_path).load()
 
 
 OPTIONS: dict[str, Any] = {

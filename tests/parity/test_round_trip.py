@@ -45,7 +45,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "mbart": ("MBartForConditionalGeneration", {**BART, **TWO}),
-    "fsmt": ("FSMTForConditionalGeneration", FSMT),
+    "fsmt": ("FSMTForConditionalGeneration", {**FSMT, "decoder_ffn_dim": 28}),
     "bert-classes": ("BertForSequenceClassification", {**BERT, **LABELS}),
     "bert-tags": ("BertForTokenClassification", {**BERT, **LABELS}),
     "bert-bare": ("BertModel", BERT),

@@ -31,7 +31,7 @@ from dragoman.folder.foreign.reading import (
     token_ids,
     unsupported,
 )
-from dragoman.folder.foreign.weights import Table, below, flat, instead, joined, under
+from dragoman.folder.foreign.weights import Table, below, flat, instead, joined, padded, under
 from dragoman.folder.tokenizers import built
 from dragoman.folder.tokenizers.files import MASK, Pieces, TokenizerFolder, TokenizerRules
 from dragoman.folder.tokenizers.moses import FSMT_FILES, read_fsmt
@@ -39,6 +39,7 @@ from dragoman.folder.tokenizers.pieces import MARIAN_FILES, read_marian_own
 from dragoman.folder.tokenizers.vocabularies import marian_files
 from dragoman.models.config import EncoderDecoderConfig, Tying
 from dragoman.nn import Learned, Sinusoidal
+from dragoman.nn.position.sinusoidal import sinusoidal_table
 
 ENCODER_LAYER: Table = {
     "self_attn.q_proj": "self_attn.q_proj",
@@ -56,6 +57,8 @@ DECODER_LAYER: Table = {
     "cross_attn.out_proj": "encoder_attn.out_proj",
     "cross_attn_residual.norm": "encoder_attn_layer_norm",
 }
+STACKS = ("encoder", "decoder")
+ROUNDED = 3e-3  # sines in bf16 are off by 2e-3
 OFFSET = 2  # rows before position 0 in fairseq's table of positions
 
 
@@ -282,6 +285,40 @@ M2M100 = replace(
         "small100": TokenizerRules(lang_in_source=True),  # Mohammadshahi et al., 2022
     },
 )
+
+
+def _checked(hf: HF, state: Weights) -> HF:
+    """Return the config. Raises InputError for what the table of weights does not check.
+
+    This is a stored table of positions other than sinusoids, which their class loads and ours
+    computes, and a feed-forward network of another width than in the config, which would be padded.
+    """
+    for name, tensor in state.items():
+        stored = name.removeprefix("model.") in MARIAN.ignored
+        if stored and not _sinusoidal(tensor, hf.get("pad_token_id", 1)):
+            raise InputError(
+                f"{name} holds learned positions, but FSMT is read with sinusoids only; take a "
+                "model that was trained with them"
+            )
+        if name.endswith("fc1.weight"):
+            stack = STACKS["decoder." in name]
+            shape = (hf.get(f"{stack}_ffn_dim"), hf.get("d_model"))
+            if tensor.shape != shape:
+                raise InputError(
+                    f"{name} has the shape {tuple(tensor.shape)}, but the config makes it {shape}"
+                )
+    return hf
+
+
+def _sinusoidal(table: Tensor, pad_id: int) -> bool:
+    """Whether a table has fairseq's sinusoids, except in the row of padding, which is unused."""
+    if table.dim() != 2 or table.shape[1] % 2 or not table.is_floating_point():
+        return False
+    off = table - sinusoidal_table(*table.shape, layout="halves", exponent="d/2-1")
+    off[pad_id : pad_id + 1] = 0.0
+    return bool((off.abs() < ROUNDED).all())
+
+
 FSMT = replace(
     M2M100,
     classes=("FSMTForConditionalGeneration",),
@@ -290,14 +327,19 @@ FSMT = replace(
         **M2M100.fields,
         "src_vocab_size": "src_vocab_size",
         "tgt_vocab_size": "tgt_vocab_size",
+        # the narrower networks are padded with units that are always 0
+        "d_ff": lambda hf: max(required(hf, f"{stack}_ffn_dim") for stack in STACKS),
     },
     settings={},
     modules={
         **M2M100.modules,
+        **{f"{stack}.layers.*.ffn.up": padded(f"{stack}.layers.*.fc1", 0) for stack in STACKS},
+        **{f"{stack}.layers.*.ffn.down": padded(f"{stack}.layers.*.fc2", 1) for stack in STACKS},
         "output": instead("decoder.output_projection", "decoder.embed_tokens"),  # older: one matrix
     },
     shared=None,
     ignored=MARIAN.ignored,
+    stored=_checked,
     tokenizers={},
     own_tokenizers=read_fsmt,
     tokenizer_files=FSMT_FILES,

@@ -128,7 +128,10 @@ def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str
         else:
             continue
         kind = FAMILIES.get(str(hf.get("model_type")))
-        return kind.stored(hf, tensors) if kind else hf, tensors
+        try:
+            return kind.stored(hf, tensors) if kind else hf, tensors
+        except InputError as error:
+            raise InputError(f"{folder}: {_clause(error)}.") from error
     lacking = BIN_INDEX if any(folder.glob("pytorch_model-*.bin")) else WEIGHTS
     raise InputError(
         of_others(folder) or f"{folder} has no weights: {lacking} is missing; download it."

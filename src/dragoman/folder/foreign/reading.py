@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign.weights import Table, make_of, places_of, rule_for, starred
+from dragoman.folder.foreign.weights import Table, fill, make_of, places_of, rule_for, starred
 from dragoman.folder.tokenizers.files import TokenizerFolder, TokenizerRules
 from dragoman.models.build import some
 from dragoman.models.config import (
@@ -176,6 +176,7 @@ class Family:
             if only is not None and places[parameter][0] not in only:
                 continue
             tensor = make_of(rule, {name: state[name] for name in rule.names if name in state})
+            tensor = fill(tensor, rule.padded, parameter.shape)
             if tensor.shape != parameter.shape:
                 raise InputError(
                     f"{' with '.join(rule.names)} gives {places[parameter][0]} the shape "
@@ -197,6 +198,8 @@ class Family:
         for ours in places_of(config).values():
             rule, tensor = rule_for(self.modules, ours, self.shared), weights[ours[0]]
             found = [theirs[name] for name in rule.names if name in theirs]
+            if rule.padded is not None:
+                tensor = tensor[tuple(map(slice, found[0].shape))]
             if rule.one_suffices:
                 found = found[:1] if rule.first_counts else found
                 parts = [tensor] * len(found)

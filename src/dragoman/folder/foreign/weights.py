@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from dragoman.errors import InputError
 from dragoman.models.build import build_on_meta
@@ -31,6 +32,8 @@ class Rule(NamedTuple):
     """Whether the first one in the file is used, even if it differs from the others."""
     back: Callable[[Tensor], Tensor] | None = None
     """Maps ours to theirs, if ours is not a view of theirs."""
+    padded: int | None = None
+    """The dimension in which zeros fill ours if theirs is smaller."""
 
 
 Table = Mapping[str, str | Rule]
@@ -86,6 +89,11 @@ def below(name: str, rows: int) -> Rule:
     return Rule((name,), lambda table: table[rows:])
 
 
+def padded(name: str, dim: int) -> Rule:
+    """Return a rule that appends zeros in a dimension, up to the size of ours."""
+    return Rule((name,), padded=dim)
+
+
 def fused(name: str) -> tuple[Rule, Rule]:
     """Return the rules of a matrix's first rows, as many as it has columns, and of the others.
 
@@ -135,6 +143,14 @@ def make_of(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
     except (RuntimeError, IndexError) as error:  # incompatible shapes
         shapes = " and ".join(str(tuple(tensor.shape)) for tensor in found.values())
         raise InputError(f"{' with '.join(found)} have shapes that do not fit, {shapes}") from error
+
+
+def fill(tensor: Tensor, dim: int | None, shape: torch.Size) -> Tensor:
+    """Append zeros in a dimension of a tensor, if it has it, up to its size in `shape`."""
+    if dim is None or dim >= tensor.dim() or tensor.dim() != len(shape):
+        return tensor
+    after = tensor.dim() - 1 - dim
+    return functional.pad(tensor, (0, 0) * after + (0, max(0, shape[dim] - tensor.shape[dim])))
 
 
 def places_of(config: ModelConfig) -> dict[nn.Parameter, list[str]]:
