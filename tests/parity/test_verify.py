@@ -40,6 +40,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bert-tags": ("bert", "BertForTokenClassification", ENCODER),
     "bert-words": ("bert", "BertForMaskedLM", ENCODER),
     "xlm-r": ("xlm-roberta", "XLMRobertaModel", {**ENCODER, "pad_token_id": 1}),
+    "modern-words": ("roberta", "ModernBertForMaskedLM", {**ENCODER, "pad_token_id": 1}),
     "camembert-words": ("camembert", "CamembertForMaskedLM", {**ENCODER, "pad_token_id": 1}),
 }
 LAYER = {

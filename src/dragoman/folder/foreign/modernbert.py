@@ -7,9 +7,18 @@ they are. The heads that classify texts or tokens are not read.
 
 from dataclasses import replace
 
+from dragoman.errors import InputError
 from dragoman.folder.foreign.bert import with_its_head
 from dragoman.folder.foreign.llama import patterns, rotary_of
-from dragoman.folder.foreign.reading import HF, Family, activation, equal, only, token_ids
+from dragoman.folder.foreign.reading import (
+    HF,
+    Family,
+    activation,
+    equal,
+    only,
+    token_ids,
+    unsupported,
+)
 from dragoman.folder.foreign.weights import Table, fused, halves, under
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.heads import Head, MaskedLanguageHead, NoHead
@@ -28,8 +37,15 @@ LAYER: Table = {
 }
 
 
+CLASSES = ("ModernBertModel", "ModernBertForMaskedLM")
+
+
 def _head(hf: HF) -> Head:
-    if "ModernBertForMaskedLM" not in (hf.get("architectures") or ()):
+    """Return the head of the class that the config names."""
+    name = (hf.get("architectures") or CLASSES)[0]
+    if name not in CLASSES:
+        raise InputError(unsupported("architectures", name, f"known are {' and '.join(CLASSES)}"))
+    if name == CLASSES[0]:
         return NoHead()
     equal("hidden_activation", "classifier_activation")(hf)
     return MaskedLanguageHead(dense_bias=hf["classifier_bias"])
@@ -82,7 +98,6 @@ MODERNBERT = Family(
         "tie_word_embeddings": True,
         "rope_scaling": None,
     },
-    classes=("ModernBertModel", "ModernBertForMaskedLM"),
     fields={
         "vocab_size": "vocab_size",
         "d_model": "hidden_size",
