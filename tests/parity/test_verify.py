@@ -13,10 +13,10 @@ from tests.parity.foreign import make_named
 from tests.parity.foreign_sizes import IMAGES
 from tests.parity.test_foreign_answers import ENCODER, GPT2, SIZES
 from tests.parity.test_foreign_answers import make as make_model
-from tests.parity.test_foreign_texts import SMALL
+from tests.parity.test_foreign_texts import SMALL, make_folder
 
 from dragoman.convert.eight_bits import quantize
-from dragoman.convert.published import take_over, tolerance, verify
+from dragoman.convert.published import hand_back, take_over, tolerance, verify
 from dragoman.errors import DragomanError, InputError
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig
@@ -114,6 +114,23 @@ def test_the_class_with_an_output_stands_for_the_one_that_is_named(
     folder = read(path)
     assert verify(folder) <= tolerance(folder.config.model)
     assert take_over(path, tmp_path / "ours") is not None
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_umt5_with_its_own_output_is_converted(tmp_path: Path, *, tied: bool) -> None:
+    """Whether it scales is what the file says, though their class says that it always does."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    make_folder(theirs, "umt5", {"feed_forward_proj": "gated-gelu"})
+    set_keys(theirs, tie_word_embeddings=tied)
+    file = theirs / "model.safetensors"
+    stored = load_file(file)
+    stored["lm_head.weight"] = torch.randn_like(stored["shared.weight"])
+    save_file(stored, file, {"format": "pt"})
+    assert (worst := take_over(theirs, ours)) is not None
+    assert worst <= 1e-5
+    assert hand_back(read(ours), tmp_path / "back", "5GB").worst <= 1e-5
+    back = load_file(tmp_path / "back" / "model.safetensors")
+    assert torch.equal(back["lm_head.weight"], stored["lm_head.weight"])
 
 
 T5: dict[str, Any] = {

@@ -161,13 +161,18 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
         config = transformers.AutoConfig.for_model(hf["model_type"], **said)
     else:  # of the part for text, if the model has others
         config = made(**said)
-    return cls.from_pretrained(
+    model = cls.from_pretrained(
         None,
         config=config,
         state_dict=kind.current(state),
         dtype=torch.float32,
         attn_implementation="eager",
-    ).eval()
+    )
+    if hf["model_type"] == "umt5":  # transformers 5 ties and scales whatever the config says
+        model.config.tie_word_embeddings = hf.get(
+            "scale_decoder_outputs", hf.get("tie_word_embeddings", True)
+        )
+    return model.eval()
 
 
 def _counterpart(folder: ModelFolder) -> Counterpart:
