@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from tests.foreign_folders import FAMILIES, set_keys
 from tests.parity.foreign import make_named
 from tests.parity.foreign_sizes import IMAGES
-from tests.parity.test_foreign_answers import ENCODER, GPT2, SIZES
+from tests.parity.test_foreign_answers import ENCODER, GPT2, LONG, PHI, SIZES
 from tests.parity.test_foreign_answers import make as make_model
 from tests.parity.test_foreign_texts import SMALL, make_folder
 
@@ -131,6 +131,17 @@ def test_a_umt5_with_its_own_output_is_converted(tmp_path: Path, *, tied: bool) 
     assert hand_back(read(ours), tmp_path / "back", "5GB").worst <= 1e-5
     back = load_file(tmp_path / "back" / "model.safetensors")
     assert torch.equal(back["lm_head.weight"], stored["lm_head.weight"])
+
+
+@pytest.mark.parametrize("name", ["su", "yarn", "longrope"])
+def test_the_scaling_of_phi_3_has_had_three_names(name: str, tmp_path: Path) -> None:
+    """The first two are those of files from 2024."""
+    rope = {key: LONG[key] for key in ("short_factor", "long_factor")}
+    model = make_model(tmp_path, "llama", "Phi3ForCausalLM", {**PHI, "rope_parameters": LONG})
+    model.save_pretrained(tmp_path)
+    set_keys(tmp_path, rope_parameters=None, rope_theta=10_000.0, partial_rotary_factor=0.75)
+    set_keys(tmp_path, rope_scaling={"type": name, **rope})
+    assert verify(read(tmp_path)) <= 1e-5
 
 
 T5: dict[str, Any] = {

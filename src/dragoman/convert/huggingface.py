@@ -153,6 +153,9 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
     kind = family(hf)
     said = kind.known(hf) | {key: hf[key] for key in SIZES_ONLY & hf.keys()}
     named = said.pop("architectures", None) or ["AutoModel"]
+    scaling = said.get("rope_scaling") or {}
+    if scaling.get("type") == "su":  # the first name of longrope, which their class fails on
+        said["rope_scaling"] = {**scaling, "type": "longrope"}
     (name, *_) = kind.classes or named
     cls = getattr(transformers, name, None)
     if cls is None:
