@@ -44,6 +44,7 @@ LLAMA = {
     "max_position_embeddings": 16,  # fewer than the tokens of the longest text
 }
 ODD = {**LLAMA, "head_dim": 10, "num_key_value_heads": 1, "rms_norm_eps": 0.05}
+UNREAD = {"sliding_window": 3, "use_sliding_window": True, "max_window_layers": 0}
 WINDOWS = {**LLAMA, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 3}
 GEMMA2 = {
     **ODD,
@@ -150,8 +151,8 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "FSMTForConditionalGeneration": {
         "fsmt": FSMT,
-        "fsmt-tied": {**FSMT, "tgt_vocab_size": V, "tie_word_embeddings": True},
         "fsmt-wide-encoder": {**FSMT, "encoder_ffn_dim": 28},
+        "fsmt-tied": {**FSMT, "tgt_vocab_size": V, "tie_word_embeddings": True},
     },
     "T5ForConditionalGeneration": {
         "t5": T5,
@@ -215,6 +216,12 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "Phi3ForCausalLM": {
         "phi3": {**PHI3, "num_key_value_heads": None, "sliding_window": 3},
+        "phi3-window-alone": {
+            **PHI3,
+            "sliding_window": 3,
+            "use_sliding_window": False,
+            "layer_types": ["full_attention"] * 2,
+        },
         "phi3-long": {**PHI3, **LONG},
         "phi3-short": {**PHI3, **LONG, "original_max_position_embeddings": 22},
         "phi4-mini": PHI4,
@@ -226,12 +233,13 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "Olmo2ForCausalLM": {
         "olmo2": {**PHI3, "num_key_value_heads": None},
+        "olmo2-no-windows": {**PHI3, **UNREAD},
         "olmo2-grouped": {**PHI3, "rms_norm_eps": 0.05, "attention_bias": True},
     },
     "GraniteForCausalLM": {
         "granite": GRANITE,
         "granite-untied": {**GRANITE, "tie_word_embeddings": False, "rms_norm_eps": 0.05},
-        "granite-plain": PHI3,
+        "granite-plain": {**PHI3, **UNREAD},
     },
     "GemmaForCausalLM": {
         "gemma": {**ODD, "pad_token_id": 0},

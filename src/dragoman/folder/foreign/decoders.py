@@ -10,14 +10,21 @@ stream is its stream divided by the factor on the branches, which RMSNorm does n
 epsilon.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from dragoman.folder.foreign.llama import LLAMA, MISTRAL, MOST_LAYERS, patterns, rotary, rotary_of
-from dragoman.folder.foreign.reading import HF
+from dragoman.folder.foreign.reading import HF, Reader
 from dragoman.folder.foreign.weights import fused, halves
-from dragoman.nn import AttentionPattern, Rotary
+from dragoman.nn import AttentionPattern, Causal, Rotary, SlidingWindow
 
 ATTENTION, GATED = fused("layers.*.self_attn.qkv_proj"), halves("layers.*.mlp.gate_up_proj")
+
+
+def _everywhere(hf: HF) -> tuple[AttentionPattern, ...]:
+    """Return the same window in all layers, if there is one: nothing else is asked."""
+    size = hf["sliding_window"]
+    return (Causal() if size is None else SlidingWindow(size=size),)
 
 
 def _partly_rotary(hf: HF) -> Rotary:
@@ -44,7 +51,7 @@ PHI3 = replace(
         "eos_token_id": 32_000,
     },
     only={"attention_bias": False, "mlp_bias": False},
-    fields={**LLAMA.fields, "positions": _partly_rotary},
+    fields={**LLAMA.fields, "positions": _partly_rotary, "patterns": _everywhere},
     modules={
         **LLAMA.modules,
         "decoder.layers.*.self_attn.q_proj": ATTENTION[0],
@@ -97,6 +104,8 @@ SMOLLM3 = replace(
     },
     written=None,
 )
+WHOLE: Mapping[str, str | Reader] = {**LLAMA.fields, "patterns": lambda _: (Causal(),)}
+"""Llama's fields for classes that have no windows, whatever their config says."""
 OLMO2 = replace(
     LLAMA,
     classes=("Olmo2ForCausalLM",),
@@ -113,6 +122,7 @@ OLMO2 = replace(
         "bos_token_id": None,
         "eos_token_id": 50_279,
     },
+    fields=WHOLE,
     settings={**LLAMA.settings, "norm_position": "branch", "qk_norm": "whole"},
     modules={
         **LLAMA.modules,
@@ -138,7 +148,7 @@ GRANITE = replace(
         "logits_scaling": 1.0,
     },
     fields={
-        **LLAMA.fields,
+        **WHOLE,
         "embedding_scale": lambda hf: hf["embedding_multiplier"] / hf["residual_multiplier"],
         "norm_eps": lambda hf: hf["rms_norm_eps"] / hf["residual_multiplier"] ** 2,
         "attention_scale": lambda hf: float(hf["attention_multiplier"]),
