@@ -224,7 +224,8 @@ TOOLKITS = {
     "model.00.safetensors": "OpenNMT-py or eole.* dragoman train",
     "params.best": "Sockeye.* dragoman train",
     "params.00042": "Sockeye",
-    "best.ckpt": "JoeyNMT or Lightning, a pickle.* dragoman train",
+    "best.ckpt": "JoeyNMT, Lightning or PyTorch, a pickle.* folder of Hugging Face, if .* train",
+    "optimizer.pt": "the state of an optimizer, which is no model",
     "model.ckpt-250000.index": "tensor2tensor, OpenNMT-tf.* dragoman train",
     "ckpt-5000.index": "tensor2tensor, OpenNMT-tf",
     "saved_model.pb": "TensorFlow",
@@ -233,6 +234,14 @@ TOOLKITS = {
     "model.enes.intgemm.alphas.bin": r"browsers have them.* take the model\.npz",
     "model.bin": "CTranslate2 or Marian",
 }
+
+
+def test_a_checkpoint_counts_more_than_what_is_beside_it(tmp_path: Path) -> None:
+    """A corpus and the state of an optimizer lie beside many models."""
+    for name in ("train.en-de.en.idx", "optimizer.pt", "checkpoint_best.pt"):
+        (tmp_path / name).write_bytes(b"\x80\x02.")
+    with pytest.raises(InputError, match=r"checkpoint_best\.pt is a checkpoint of fairseq"):
+        open_folder(tmp_path)
 
 
 @pytest.mark.parametrize("name", TOOLKITS)

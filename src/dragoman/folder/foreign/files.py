@@ -47,20 +47,30 @@ _ANEW = (
     "its texts, as they were before they were cut into pieces: dragoman train --src A --tgt B "
     "--out DIR"
 )
+_ELSEWHERE = (
+    "which is not read; take the same model as a folder of Hugging Face, if it is published as "
+    "one, or train a new one on its texts: dragoman train --src A --tgt B --out DIR"
+)
+_FAIRSEQ = (
+    "a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not read; a translator of "
+    "fairseq becomes a folder of Hugging Face by transformers 4, whose script is "
+    "convert_fsmt_original_pytorch_checkpoint_to_pytorch.py (docs/pretrained.md)"
+)
 _OLD = "take the model.safetensors or pytorch_model.bin beside it, or write them by transformers 4"
 OTHERS: Mapping[str, str] = {
+    "*_step_*.pt": f"a checkpoint of OpenNMT-py, a pickle, {_ANEW}",
+    "checkpoint*.pt": _FAIRSEQ,
+    "optimizer.pt": "the state of an optimizer, which is no model; give the folder that has the "
+    "config.json and the weights of the same training",
+    "*.pt": _FAIRSEQ,
     "*.*-*.*.idx": "of a corpus that fairseq-preprocess has numbered, which is no model; train one "
     "on its lines of text: dragoman train --src A --tgt B --out DIR",
-    "*_step_*.pt": f"a checkpoint of OpenNMT-py, a pickle, {_ANEW}",
-    "*.pt": "a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not read; a "
-    "translator of fairseq becomes a folder of Hugging Face by transformers 4, whose script is "
-    "convert_fsmt_original_pytorch_checkpoint_to_pytorch.py (docs/pretrained.md)",
     "*.[0-9][0-9].safetensors": f"a file of OpenNMT-py or eole, {_ANEW}",
     "params.best": f"a checkpoint of Sockeye, {_ANEW}",
     "params.[0-9]*": f"a checkpoint of Sockeye, {_ANEW}",
-    "*.ckpt": f"a checkpoint of JoeyNMT or Lightning, a pickle, {_ANEW}",
-    "*ckpt-*.index": f"a checkpoint of TensorFlow (tensor2tensor, OpenNMT-tf), {_ANEW}",
-    "saved_model.pb": f"a model of TensorFlow, {_ANEW}",
+    "*.ckpt": f"a checkpoint of JoeyNMT, Lightning or PyTorch, a pickle, {_ELSEWHERE}",
+    "*ckpt-*.index": f"a checkpoint of TensorFlow (tensor2tensor, OpenNMT-tf, T5), {_ELSEWHERE}",
+    "saved_model.pb": f"a model of TensorFlow, {_ELSEWHERE}",
     "tf_model.h5": f"for TensorFlow alone; {_OLD}: from_pretrained(FOLDER, from_tf=True)",
     "flax_model.msgpack": f"for JAX alone; {_OLD}: from_pretrained(FOLDER, from_flax=True)",
     "*.intgemm*.bin": "a model of Marian with rounded weights, as browsers have them, which is not "
