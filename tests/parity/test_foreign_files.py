@@ -173,6 +173,18 @@ def test_labels_are_in_the_order_of_their_numbers() -> None:
     assert config.head == TaggingHead(labels=tuple(f"label-{n}" for n in range(12)))
 
 
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [("bert", "cls."), ("roberta", "lm_head."), ("distilbert", "vocab_"), ("modernbert", "head.")],
+)
+def test_a_head_that_was_not_saved_is_known_by_its_prefix(name: str, prefix: str) -> None:
+    """sentence-transformers names it in the config nevertheless; other families' prefixes vary."""
+    hf, stored = {"architectures": ["SomeForMaskedLM"]}, FAMILIES[name].stored
+    for other in ("cls.", "lm_head.", "vocab_", "head."):
+        found = stored(hf, {f"{other}dense.weight": torch.zeros(1)})["architectures"]
+        assert found == ["SomeForMaskedLM" if other == prefix else "SomeModel"]
+
+
 def explicit(config: ModelConfig) -> ModelConfig:
     """Return the config with derived fields set, as their class does."""
     kv_heads = config.num_kv_heads or config.num_heads
@@ -303,6 +315,7 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     "qwen3": [{"sliding_window": None, "layer_types": ["sliding_attention"]}],
     "xlm-roberta": [{"pad_token_id": 0}, {"architectures": ["XLMRobertaForQuestionAnswering"]}],
     "xlm-roberta-xl": [{"model_type": "xlm-roberta-xl"}],
+    "modernbert": [{"architectures": ["ModernBertForSequenceClassification"]}],
     "camembert": [{"hidden_act": "relu", "architectures": ["CamembertForMaskedLM"]}],
 }
 
@@ -315,7 +328,6 @@ def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, A
     hf = {"model_type": name, **ONLY_SIZES.get(name, {}), **keys}
     with pytest.raises(InputError) as caught:
         family(hf).config(hf)
-    "modernbert": [{"architectures": ["ModernBertForSequenceClassification"]}],
     key, value = next(iter(keys.items()))
     assert key in str(caught.value)
     if value is not None:

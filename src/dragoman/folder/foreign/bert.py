@@ -8,7 +8,7 @@ without segments, and with T5's bias of distances. DistilBERT has no segments, a
 pooler.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -70,8 +70,6 @@ HEADS: Mapping[str, str] = {
     "tag": "ForTokenClassification",
 }
 """Suffix of the class name after the family's, by kind of head."""
-MASKED_LANGUAGE = ("lm_head.", "cls.", "vocab_", "head.")
-"""Prefixes of a masked-language head's tensors: RoBERTa, BERT, DistilBERT and ModernBERT."""
 FRAME = "<s> $A </s>"
 
 
@@ -116,13 +114,20 @@ def _labels(hf: HF) -> tuple[str, ...]:
     return tuple(labels[key] for key in sorted(labels, key=int))
 
 
-def with_its_head(hf: HF, state: Mapping[str, Tensor]) -> HF:
-    """Return the config of weights, which sentence-transformers saves without the head it names."""
-    architecture = (hf.get("architectures") or [""])[0]
-    headless = not any(name.startswith(MASKED_LANGUAGE) for name in state)
-    if not (headless and architecture.endswith("ForMaskedLM")):
-        return hf
-    return {**hf, "architectures": [architecture.replace("ForMaskedLM", "Model")]}
+def with_its_head(prefix: str) -> Callable[[HF, Mapping[str, Tensor]], HF]:
+    """Return a function that corrects the head that a config names to that of the weights.
+
+    sentence-transformers saves them without the masked-language head, whose tensors have `prefix`.
+    """
+
+    def stored(hf: HF, state: Mapping[str, Tensor]) -> HF:
+        architecture = (hf.get("architectures") or [""])[0]
+        headless = not any(name.startswith(prefix) for name in state)
+        if not (headless and architecture.endswith("ForMaskedLM")):
+            return hf
+        return {**hf, "architectures": [architecture.replace("ForMaskedLM", "Model")]}
+
+    return stored
 
 
 def _xlm_roberta(_: TokenizerFolder, pieces: Pieces) -> Backend:
@@ -205,7 +210,7 @@ BERT = Family(
         "cls.seq_relationship.weight",
         "cls.seq_relationship.bias",
     ),
-    stored=with_its_head,
+    stored=with_its_head("cls."),
     written=Written(config=_config),
 )
 ROBERTA = replace(
@@ -229,6 +234,7 @@ ROBERTA = replace(
         ),
     },
     prefix="roberta.",
+    stored=with_its_head("lm_head."),
     written=None,
 )
 MPNET = replace(
@@ -296,5 +302,5 @@ DISTILBERT = Family(
     },
     prefix="distilbert.",
     ignored=("embeddings.position_ids",),
-    stored=with_its_head,
+    stored=with_its_head("vocab_"),
 )

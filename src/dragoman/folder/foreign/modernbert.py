@@ -131,5 +131,5 @@ MODERNBERT = Family(
         "head.output": "decoder",
     },
     prefix="model.",
-    stored=with_its_head,
+    stored=with_its_head("head."),
 )
