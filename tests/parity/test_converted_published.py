@@ -42,7 +42,7 @@ def folder_for(
     return path / "ours", model
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name in CASES if name != "umt5"])
 def test_ctranslate2_translates_as_we_do(name: str, tmp_path: Path) -> None:
     """The conversion itself compares; `test_foreign_texts` compares us with their class."""
     folder, _ = folder_for(name, tmp_path)
