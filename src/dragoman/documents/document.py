@@ -63,6 +63,11 @@ class Left:
         if self._counts[why] <= NAMED:
             self._places.setdefault(why, []).append(where)
 
+    @property
+    def total(self) -> int:
+        """The number of places."""
+        return self._counts.total()
+
     def __iter__(self) -> Iterator[str]:
         """Yield a sentence for each reason."""
         for why, places in self._places.items():

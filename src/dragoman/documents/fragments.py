@@ -22,8 +22,12 @@ _BLOCKS = html.RULES.ended_by["p"] | {"body", "caption", "center", "colgroup", "
 _KNOWN = _BLOCKS | html.INLINE | html.RULES.opaque.keys() | html.RULES.empty
 _RULES = replace(html.RULES, attributes=frozenset(), lines=True)
 _BLOCK_RULES = replace(_RULES, lines=False)
-_COMPONENT = re.compile(r"</?(?:[A-Z]\w*[a-z]|\w+[-.])|<[^<>]*\smarkdown\b")
-"""A tag of a component, and one that says that Markdown is in its element."""
+_COMPONENT = re.compile(r"</?(?:[A-Z]\w*[a-z]|\w+[-.])|=\{|<[^<>]*\smarkdown\b")
+"""A tag or an attribute of a component, and a tag that says that Markdown is in its element."""
+_MARKDOWN = re.compile(
+    r"\][(\[]|`|\$\$|\*\*|~~~|^[ \t]*+(?:[|#]|(?:[-*+]|\d+[.)])\s|\[[^]\n]++\]:)", re.MULTILINE
+)
+"""A sign of Markdown in an HTML block."""
 _MARKUP = re.compile(
     r"<!--(?:(?!<!--|-->).)*+-->|<(script|style)\b(?:[^<]|<(?![/s]))*+</\1\s*+>"
     r"|<(?P<close>/?)(?P<name>[A-Za-z][\w:.-]*|\d+)"
@@ -78,23 +82,27 @@ def read_page(
 
 
 def read_block(
-    text: str, plain: str, place: tuple[int, int], where: Callable[[int], str], left: Left
+    text: str, plain: str, place: tuple[int, int], line: int, left: Left
 ) -> list[Segment]:
     """Return the texts of an HTML block of Markdown, as far as they are in `plain` unchanged.
 
-    Return none of a block in a quotation, whose signs are in it, and none of one that begins with
-    an inline element or contains components, in which some tools read Markdown.
+    Return none of a block in a quotation, whose signs are in it, and none of one that contains
+    Markdown, or that begins with an inline element or contains components, in which some tools read
+    Markdown. `line` is the number of its first line.
     """
     start, raw = place[0], plain[slice(*place)]
     name = next(markup.tokens_of(raw.lstrip(), _BLOCK_RULES)).name
     is_quoted = ">" in text[text.rfind("\n", 0, start) + 1 : start]
-    if not name or is_quoted or not _BLOCK_RULES.block(name) or _COMPONENT.search(raw):
+    if not name or is_quoted or not _BLOCK_RULES.block(name):
         return []
-    page, found = Page(raw, _BLOCK_RULES, where(start), f"{where(start)}, ", left), list[Segment]()
+    if _COMPONENT.search(raw) or _MARKDOWN.search(text, *place):
+        return []
+    page = Page(raw, _BLOCK_RULES, f"line {line}", left=left, line=line)
+    found = list[Segment]()
     for each in page.document(lambda _: b"").parts[0].segments:
         begin, end = start + each.start, start + each.end
         if text[begin:end] == plain[begin:end]:
-            found.append(replace(each, start=begin, end=end, where=where(begin)))
+            found.append(replace(each, start=begin, end=end))
     return found
 
 

@@ -1,8 +1,8 @@
 """Markdown: paragraphs, headings, items, terms, cells and titles, with emphasis and links as tags.
 
-Code, front matter, formulas, HTML blocks, link targets, and lines that are directives of other
-tools are left alone. A paragraph whose text changes is written as one line, or as many as it has
-hard breaks.
+Code, front matter, formulas, link targets, and lines that are directives of other tools are left
+alone, and of HTML blocks all but text. A paragraph whose text changes is written as one line, or as
+many as it has hard breaks.
 """
 
 import re
@@ -122,8 +122,11 @@ class _Paragraphs:
         self._depth = 0  # of the outermost open picture
         self._brackets: list[_Bracket] = []
 
+    def _line(self, place: int) -> int:
+        return bisect_left(self._line_ends, place) + 1
+
     def _where(self, place: int) -> str:
-        return f"line {bisect_left(self._line_ends, place) + 1}"
+        return f"line {self._line(place)}"
 
     def _without_directive(self, found: re.Match[str]) -> str:
         """Replace a directive with as much white space: a note with a list item, so that its
@@ -175,10 +178,11 @@ class _Paragraphs:
 
     def _block(self, name: str, start: int, end: int) -> list[Segment]:
         """Return the texts of a block of HTML; one without, or another block, is left alone."""
-        found = list[Segment]()
+        found, told = list[Segment](), self.left.total
         if name == "HtmlBlock" and not self._is_mdx:
-            found = read_block(self._text, self._plain, (start, end), self._where, self.left)
-        if not found:
+            line = self._line(start)
+            found = read_block(self._text, self._plain, (start, end), line, self.left)
+        if not found and self.left.total == told:
             self.left.add(_LEFT[name], self._where(start))
         return found
 

@@ -138,15 +138,22 @@ class Page:
     """A text in markup: the places of sentences, and the attributes that are translated."""
 
     def __init__(
-        self, text: str, rules: Rules, name: str, place: str = "", left: Left | None = None
+        self,
+        text: str,
+        rules: Rules,
+        name: str,
+        place: str = "",
+        left: Left | None = None,
+        line: int = 1,
     ) -> None:
-        """`name` is the document's name, for messages; `place` begins each location.
+        """`name` is the document's name, for messages; `place` begins each location, and `line` is
+        the number of the first line.
 
         What is left alone is added to `left`.
         """
         self._asides, self._text = Asides(text, name), text
         self._rules, self._in = rules, place
-        self._place, self._line = 0, 1
+        self._place, self._line = 0, line
         self._items: list[_Item] = []
         self._segments = Segments(name)
         self._left = Left() if left is None else left

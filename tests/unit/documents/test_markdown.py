@@ -86,3 +86,26 @@ def test_signs_in_the_text_of_a_picture_end_nothing() -> None:
 def test_text_that_only_looks_so_is_read(text: str) -> None:
     """All of it."""
     assert translated(text, "a.md")[1] == [text.replace("\\", "")]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "[![a](b)](c) d", "a [b][c]", "a `b`", "~~~\na\n~~~", "$$a$$", "a **b**", "|a|\n|-|",
+        "# a", "- a", "1. a", "[a]: b", "<b onClick={() => c}>a</b>",
+    ],
+)  # fmt: skip
+def test_markdown_or_a_component_in_an_html_block_is_left(inner: str) -> None:
+    """With its block, once."""
+    source = f"a\n\n<p>\n{inner}\n</p>\n\nb\n"
+    made, lines, report = translated(source, "a.md")
+    assert made == f"A{source[1:-2]}B\n"
+    assert (lines, report.left) == (["a", "b"], ("HTML: line 3",))
+
+
+def test_places_in_an_html_block_are_lines_of_the_file() -> None:
+    """Each is told once."""
+    source = "a\n\n<div>\n<p>b_c</p>\n<svg>d</svg>\n</div>\n\n<pre>e</pre>\n"
+    report = translated(source, "a.md")[2]
+    assert [each.where for each in report.untranslated] == ["line 4"]
+    assert [each.split(":")[-1] for each in report.left] == [" line 5", " line 8"]
