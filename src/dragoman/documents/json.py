@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from pathlib import PurePath
 
 from dragoman.documents import choices, fragments
 from dragoman.documents.characters import SURROGATE, decoded
@@ -44,26 +45,35 @@ def read(
     """
     text, encode = decoded(data, name)
     left, is_arb = Left(), name.lower().endswith(".arb")
-    keys = Keys(columns or ["message"] * _is_of_browsers(text))
+    keys = Keys(columns or _of_browsers(text, name, left))
     found = _segments(text, name, keys, left, is_arb=is_arb)
     document = one_part(text, encode, found, name, left)
     keys.reject_missing(name)
     return in_language(document, _LOCALE, languages) if is_arb else document
 
 
-def _is_of_browsers(text: str) -> bool:
-    """Return whether all values are messages of a browser's extension."""
+def _of_browsers(text: str, name: str, left: Left) -> list[str]:
+    """Return the key of what is shown if all values are messages of a browser's extension.
+
+    They are if the file has the name of such a file, or one of them has placeholders.
+    """
     if '"message"' not in text[:_ENOUGH]:
-        return False
+        return []
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return False
-    values = found.values() if isinstance(found, dict) else [None]
-    return all(
+        return []
+    values = [*found.values()] if isinstance(found, dict) else [None]
+    is_known = PurePath(name).name == "messages.json" or '"placeholders"' in text
+    if not is_known or not all(
         isinstance(each, dict) and "message" in each and each.keys() <= _OF_BROWSERS
         for each in values
-    )
+    ):
+        return []
+    for key, each in found.items():
+        if "description" in each:
+            left.add("descriptions of a browser's messages", f'"{key[:40]}"')
+    return ["message"]
 
 
 def _segments(text: str, name: str, keys: Keys, left: Left, *, is_arb: bool) -> Iterator[Segment]:

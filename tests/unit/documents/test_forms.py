@@ -137,3 +137,12 @@ def test_of_a_browsers_messages_only_what_is_shown_is_translated(more: str) -> N
     made, texts, _ = translated(text, "a.json", WordTranslator(lambda word: f"{word}z"))
     assert len(texts) == (6 if more else 2)
     assert ("Annz" in made) == bool(more)
+
+
+def test_what_is_left_of_a_browsers_messages_is_told() -> None:
+    """By the name of the file, if no message has placeholders; another file is all text."""
+    text = '{"b": {"message": "c", "description": "d"}}'
+    _, texts, report = translated(text, "de/messages.json")
+    assert (texts, report.left) == (["c"], ('descriptions of a browser\'s messages: "b"',))
+    _, texts, report = translated(text, "a.json")
+    assert (texts, report.left) == (["c", "d"], ())
