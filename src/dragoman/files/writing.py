@@ -294,7 +294,11 @@ def _rename(part: Path, file: Path) -> None:
     except OSError as error:
         if error.errno not in {errno.EBUSY, errno.EPERM}:
             raise
-        shutil.copyfile(part, file)  # mounted by itself, or another user's where all may write
+        # mounted by itself, or another user's where all may write: Linux opens that only without
+        # creating it, if fs.protected_regular is set
+        with part.open("rb") as source, file.open("r+b") as stream:
+            shutil.copyfileobj(source, stream)
+            stream.truncate()
         part.unlink()
 
 

@@ -4,9 +4,11 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 from tests.disk import Disk
@@ -181,7 +183,15 @@ def test_a_file_that_cannot_be_replaced_is_written_to(
     def refuse(path: Path, target: Path) -> None:
         raise OSError(number, os.strerror(number), str(path), None, str(target))
 
+    def protected(name: Path, mode: str, *options: object, **named: object) -> IO[Any]:
+        if name == file and "w" in mode:  # as fs.protected_regular does
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(name))
+        return usual(name, mode, *options, **named)
+
+    usual: Callable[..., IO[Any]] = open
     monkeypatch.setattr(Path, "replace", refuse)
+    monkeypatch.setattr("builtins.open", protected)
+    monkeypatch.setattr("io.open", protected)
     write(file, "new")
     assert file.read_text(encoding="utf-8") == "new"
     assert list(tmp_path.iterdir()) == [file]
