@@ -250,7 +250,9 @@ class ResumableFile:
     @contextmanager
     def _kept(self) -> Iterator[Write]:
         """Write results to the partial file, which is locked."""
-        if self.partial.stat().st_size != self._found:
+        if (size := self.partial.stat().st_size) != self._found:
+            if not size:  # the other has finished, and this one created it again
+                self.partial.unlink()
             raise InputError(
                 f"Another dragoman has written to {self.partial} in the meantime; run the "
                 "command again."

@@ -198,6 +198,13 @@ def test_commands_that_begin_together_are_not_mixed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exists already"), second.keeping():
         pass
     assert (file.read_text(), [*tmp_path.iterdir()]) == ("a\n", [file])
+    interrupt(file, "ab", overwrite=True)
+    first, second = (find(file, resume=True, overwrite=True) for _ in range(2))
+    with first.writing() as write:
+        write("b")
+    with pytest.raises(InputError, match="in the meantime"), second.keeping():
+        pass
+    assert (file.read_text(), [*tmp_path.iterdir()]) == ("a\nb\n", [file])
 
 
 def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
