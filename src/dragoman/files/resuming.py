@@ -14,6 +14,7 @@ from typing import BinaryIO, TypeVar
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.files.writing import (
+    COMPUTING,
     failure_told,
     hold,
     is_written_to,
@@ -245,7 +246,12 @@ class ResumableFile:
                 hold(self.partial, held, GLANCE, own)
             except BlockingIOError as error:
                 raise self._in_use() from error
-            yield held.enter_context(self._kept())
+            write = held.enter_context(self._kept())
+            try:
+                yield write
+            except OSError as error:
+                error.add_note(COMPUTING)
+                raise
 
     @contextmanager
     def _kept(self) -> Iterator[Write]:
@@ -259,10 +265,11 @@ class ResumableFile:
             )
 
         def write(result: str) -> None:
-            if self._read:
-                record.write(self._read.popleft() + b"\n")
-                record.flush()
-            _write(stream, result)
+            with failure_told("results", self.partial):
+                if self._read:
+                    record.write(self._read.popleft() + b"\n")
+                    record.flush()
+                _write(stream, result)
             self.results += 1
 
         try:

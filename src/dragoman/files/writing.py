@@ -33,6 +33,9 @@ UNSYNCED = {errno.EACCES, errno.EINVAL}
 """Errors of syncing a folder that may be written but not read, or one on some network disks."""
 FOREIGN = {errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EACCES}
 """Errors of opening a link, a pipe, a folder or another user's file."""
+COMPUTING = "This happened while a result was computed, not while it was written."
+"""The note of an error that is not of writing."""
+_REFUSALS = PermissionError, FileExistsError, NotADirectoryError, BlockingIOError
 PRIVATE, USUAL = 0o600, 0o666
 """The mode of a new file: for its user only, or according to the umask."""
 
@@ -251,15 +254,15 @@ def creating(folder: Path, what: str) -> Iterator[Path]:
 
 @contextmanager
 def failure_told(what: str, target: Path) -> Iterator[None]:
-    """Turn an error of writing a file or a folder into a sentence."""
+    """Turn an error of writing, without the note `COMPUTING`, into a sentence."""
     try:
         yield
-    except (PermissionError, FileExistsError, NotADirectoryError, BlockingIOError) as error:
-        message = f"Cannot write the {what} {target}: {error.strerror}; choose another path"
-        raise InputError(message) from error
-    except BrokenPipeError:
-        raise
     except OSError as error:
+        if isinstance(error, BrokenPipeError) or COMPUTING in getattr(error, "__notes__", ()):
+            raise
+        if isinstance(error, _REFUSALS):
+            message = f"Cannot write the {what} {target}: {error.strerror}; choose another path"
+            raise InputError(message) from error
         reason = error.strerror or f"not all of it was taken ({error})"  # NumPy's
         message = f"writing the {what} {target} failed: {reason}"
         raise DragomanError(message) from error

@@ -220,6 +220,15 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
+def test_an_error_between_results_is_not_one_of_writing_them(tmp_path: Path) -> None:
+    """Such as of a folder for temporary files."""
+    out = find(tmp_path / "out")
+    for writing in (out.writing, out.keeping):
+        with pytest.raises(FileNotFoundError, match="missing"), writing():
+            (tmp_path / "missing").read_bytes()
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_results_outlive_a_disk_that_is_full_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
