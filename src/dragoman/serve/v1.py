@@ -41,7 +41,7 @@ from dragoman.serve.schema import (
     as_list,
     options_of,
 )
-from dragoman.serve.shelf import Served
+from dragoman.serve.shelf import Served, Shelf
 from dragoman.serve.web import Call
 from dragoman.serve.work import BATCH_TOKENS, Translating
 from dragoman.tasks.folders import read_folder
@@ -188,7 +188,12 @@ async def document(call: Call, form: DocumentForm) -> Response:
     terms, documents = None, service.documents
     if form.glossary:
         call.characters = len(form.glossary)
-        parse = partial(Glossary.parse, form.glossary.encode(), "glossary")
+        parse = partial(
+            Glossary.parse,
+            form.glossary.encode(),
+            "glossary",
+            languages=_languages_of(service.shelf, form),
+        )
         terms = await service.in_thread(call, parse)
     one = documents.add(
         call, form.src_lang, form.tgt_lang, model=form.model, glossary=terms, passing=True
@@ -197,6 +202,14 @@ async def document(call: Call, form: DocumentForm) -> Response:
         return documents.fetched(await documents.done(call, one))
     finally:
         documents.remove(one)
+
+
+def _languages_of(shelf: Shelf, form: DocumentForm) -> LangCodes:
+    """Return the languages of a document, as far as the request or its only model tells."""
+    models = [shelf.find(form.model, "translate")] if form.model else shelf.usable("translate")
+    if len(models) != 1:
+        return form.src_lang, form.tgt_lang
+    return form.src_lang or models[0].src_lang, form.tgt_lang or models[0].tgt_lang
 
 
 async def detect(call: Call, form: DetectForm) -> Response:

@@ -383,3 +383,15 @@ def test_terms_of_a_document_lie_beside_it(translator_folder: Path) -> None:
         assert "我" in first
         assert "我" not in second
         assert not file.exists()
+
+
+@pytest.mark.parametrize("fields", [{"tgt_lang": "zh"}, {}])
+def test_terms_of_a_document_are_read_in_the_languages_of_the_model(
+    translator_folder: Path, fields: dict[str, str]
+) -> None:
+    """Columns named by them may be in any order."""
+    terms = {"glossary": "zh\ten\n我\tcat"}
+    with serving(translator_folder) as live:
+        with pytest.warns(UserWarning, match="names of the columns"):
+            answer = sent(live, "/v1/documents", fields | terms, b"cat")
+        assert answer.body.decode() == "我"
