@@ -80,6 +80,8 @@ class GlossaryTerm:
                 raise InputError(f"{text[:40]!r} has {_REFUSED[min(kinds)]}; remove it")
         object.__setattr__(self, "source", UNSEEN.sub("", self.source).strip())
         object.__setattr__(self, "target", UNSEEN.sub("", self.target).strip())
+        forms = (UNSEEN.sub("", form).strip() for form in self.forms)
+        object.__setattr__(self, "forms", tuple(filter(None, forms)))
         if not self.source:
             raise InputError("the source is empty; write one, or remove the term")
 
@@ -290,20 +292,22 @@ def _usual(text: str) -> tuple[str, Sequence[int]]:
     """
     if not _UNUSUAL.search(text) and unicodedata.is_normalized("NFC", text):
         return text, range(len(text) + 1)
-    starts = [n for n in range(len(text)) if not n or not _continues(text[n - 1], text[n])]
+    seen = [n for n, char in enumerate(text) if not UNSEEN.match(char)]
+    plain = UNSEEN.sub("", text)
+    starts = [n for n in range(len(plain)) if not n or not _continues(plain[n - 1], plain[n])]
     parts, places = list[str](), list[int]()
-    for start, end in pairwise([*starts, len(text)]):
-        some = UNSEEN.sub("", text[start:end])
+    for start, end in pairwise([*starts, len(plain)]):
+        some = plain[start:end]
         part = " " if some.isspace() else unicodedata.normalize("NFC", some).translate(_EQUAL)
         parts.append(part)
-        places += (min(start + n, end - 1) for n in range(len(part)))
+        places += (seen[min(start + n, end - 1)] for n in range(len(part)))
     return "".join(parts), [*places, len(text)]
 
 
 def _continues(before: str, char: str) -> bool:
     """Return whether a character can form one letter or one space with the one before it."""
     joins = unicodedata.combining(char) or "\u1160" <= char <= "\u11ff"  # the latter in Korean
-    return bool(joins or UNSEEN.match(char)) or (before.isspace() and char.isspace())
+    return bool(joins) or (before.isspace() and char.isspace())
 
 
 def is_boundary(text: str, place: int) -> bool:

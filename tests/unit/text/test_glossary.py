@@ -129,6 +129,7 @@ def test_terms_are_found_as_whole_words(text: str, found: list[str]) -> None:
     [
         ("café au lait", "Un cafe\u0301\u00a0au  lait.", ["cafe\u0301\u00a0au  lait"]),
         ("cafe\u0301", "Un café, cafe", ["café"]),
+        ("a b", "a \u200b b", ["a \u200b b"]),
         ("rock 'n' roll", "a rock ’n’ roll!", ["rock ’n’ roll"]),
         ("l’eau", "l'eau", ["l'eau"]),
         (" heat  pump ", "a heat pump", ["heat pump"]),
@@ -151,6 +152,11 @@ def test_a_kept_term_has_no_invisible_characters() -> None:
     """No model writes those."""
     (found,) = Glossary({"iPhone": ""}).find("an i\xadPhone")
     assert (found.target, found.forms, found.alone) == ("iPhone", ("iPhone",), "iPhone")
+
+
+def test_no_form_has_invisible_characters() -> None:
+    """Nor is one left of these alone."""
+    assert GlossaryTerm("heat", "Hi\xadtze", ("Hit\xadze", "\u200b")).forms == ("Hitze",)
 
 
 def test_a_part_of_what_is_protected_is_no_term() -> None:
