@@ -25,9 +25,10 @@ _NAMES = {
 """Names of languages in column headers: in German, in Chinese and in the language itself."""
 _SIDES = {
     "source": "source src term quelle quelltext quellsprache 原文 源文 术语 術語 源语言 源語言",
-    "target": "target tgt translation ziel zieltext zielsprache 译文 譯文 目标语言 目標語言",
+    "target": "target tgt translation ziel zieltext zielsprache 译文 譯文 翻译 目标语言 目標語言",
 }
-_REGION = re.compile(r"\s*[(（][^()（）]*[)）]$")
+_REGION = re.compile(r"(?<!\s)\s*[(（][^()（）]*[)）]$")
+_KIND = re.compile("(?<=source|target)[ _-](term|text)$")
 _CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{2,8}){0,2}")
 _VARIANTS = {"Hans": "simplified", "Hant": "traditional", "BR": "Brazilian", "PT": "European"}
 _VARIANTS |= {"Cans": "Canadian syllabics", "Olck": "Ol Chiki", "Jpan": "", "Hang": ""}
@@ -169,7 +170,7 @@ def language_named(text: str) -> str | None:
 
 def side_named(text: str) -> str | None:
     """Return `source` or `target` if a text names that side of a table; None otherwise."""
-    return _listed_under(text.strip().lower(), _SIDES)
+    return _listed_under(_KIND.sub("", text.strip().lower()), _SIDES)
 
 
 def _listed_under(word: str, words: dict[str, str]) -> str | None:

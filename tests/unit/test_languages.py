@@ -92,6 +92,7 @@ def test_scripts_of_a_language_are_told_apart() -> None:
         ("xx", None),
         ("Yes", None),
         ("", None),
+        ("x" + " " * 200_000 + "(", None),
     ],
 )
 def test_a_language_is_named_by_its_code_or_its_name(text: str, language: str | None) -> None:
