@@ -16,7 +16,7 @@ ROWS = 50
 """Number of lines of a CSV that determine its separator."""
 SHORT = 3
 """Letters of language codes, many of which are also words."""
-_NAMED = re.compile(r"\"?sep=([,;])\"?\s*", re.IGNORECASE)
+_NAMED = re.compile(r"\"?sep=([,;\t])\"?\s*", re.IGNORECASE)
 _QUOTED = re.compile('"[^"]*("|$)')
 _UNCLOSED = "a quote is opened and not closed; close it, or save the table as TSV, without quotes"
 

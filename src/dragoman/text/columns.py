@@ -10,14 +10,14 @@ from itertools import chain, islice
 from dragoman.errors import InputError
 from dragoman.files.reading import decode_lines
 from dragoman.files.records import ROWS, SHORT, TAB, csv_rows, named_columns, separator_in
-from dragoman.languages import LangCodes, base_of, language_named
+from dragoman.languages import LangCodes, base_of, language_named, side_named
 from dragoman.wording import counted
 
 COLUMNS = 4
 _FORMS = re.compile(r"(.+ )?(forms|formen)|其他形式", re.IGNORECASE)
 """The names of the column with other forms."""
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-_BREAK = re.compile(r"\s*[\t\n]\s*")
+_BREAK = re.compile(r"[\t\n]")
 
 
 def read_columns(
@@ -27,17 +27,22 @@ def read_columns(
 
     A first row may name the columns, by sides or by languages. Terms of other languages than these,
     as in the files of DeepL, and rows without a text in one of three or more languages are not
-    read. Warns about all this. Raises InputError for a row that has no such columns.
+    read. Warns about all this. Raises InputError for a row without such columns, and for names that
+    do not give one for each side.
     """
     rows = _rows(content, name, as_csv=as_csv)
     first = [*islice(rows, 2)]
-    named = _named([row for _, row in first], languages) if first else None
-    if first and (told := _told_of_names(first[0][1], named)):
-        warnings.warn(f"{name} line {first[0][0]}, {told}.", stacklevel=3)
+    place = f"{name} line {first[0][0]}" if first else ""
+    named = _named([row for _, row in first], languages, place) if first else None
     is_wide = named is not None and sum(map(bool, map(language_named, first[0][1]))) > 2
-    unread = 0
+    has_codes = named is None or (
+        named[:2] == (0, 1) and all("lang" in each.lower() for each in first[0][1][2:])
+    )
+    if first and (told := _told_of_names(first[0][1][: 2 if has_codes else None], named)):
+        warnings.warn(f"{place}, {told}.", stacklevel=3)
+    needed, unread = max(named[:2]) if named and not is_wide else 1, 0
     for number, row in chain(first[named is not None :], rows):
-        if named is None and (len(row) < 2 or any(row[COLUMNS:])):
+        if len(row) <= needed or (named is None and any(row[COLUMNS:])):
             raise InputError(
                 f"{name} line {number}: it has {counted(len(row), 'column')}; give source, target, "
                 "and if need be other forms of the target and the word case, separated by tabs, or "
@@ -45,13 +50,10 @@ def read_columns(
                 "TBX, XML or JSON to such a table."
             )
         cells = ["".join(row[n : n + 1]) for n in named or range(COLUMNS)]
-        codes = None if named else _languages_of(row)
-        wanted = (code and base_of(code) for code in languages)
+        codes = _languages_of(row) if has_codes else None
         if codes:
             cells[2:] = "", ""
-        if (is_wide and not all(cells[:2])) or (
-            codes and any(a not in {None, b} for a, b in zip(wanted, codes, strict=True))
-        ):
+        if (is_wide and not all(cells[:2])) or (codes and not _are_of(codes, languages)):
             unread += 1
         else:
             yield number, cells
@@ -76,7 +78,7 @@ def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, lis
         rows = ((n, [*map(_unquoted, line.split(TAB))]) for n, line in enumerate(lines, start=1))
     for number, row in rows:
         if any(map(str.strip, row)):
-            yield number, [_BREAK.sub(" ", cell).strip() for cell in row]
+            yield number, [" ".join(filter(None, map(str.strip, _BREAK.split(c)))) for c in row]
 
 
 def _unquoted(cell: str) -> str:
@@ -84,19 +86,37 @@ def _unquoted(cell: str) -> str:
     return found[1].replace('""', '"') if found else cell
 
 
-def _named(first: Sequence[list[str]], languages: LangCodes) -> Sequence[int] | None:
-    """Return the columns of source, target, forms and case that the first of two rows names."""
+def _named(first: Sequence[list[str]], languages: LangCodes, place: str) -> tuple[int, ...] | None:
+    """Return the columns of source, target, forms and case that the first of two rows names.
+
+    Raises InputError, with the place, if it names two languages, or both sides, but does not give
+    one column for each side.
+    """
     row, found = first[0], named_columns(first[0], languages)
-    if found is None or all(map(_languages_of, first)):
+    if all(map(_languages_of, first)):
         return None
-    codes = [language_named(row[n]) for n in found if len(row[n].encode()) <= SHORT]
-    between = {base_of(each) for each in languages if each}
-    if len(between) == len(codes) == 2 and None not in codes and {*codes} != between:
-        return None  # words, such as it and es
+    if found is None or not _are_of([language_named(row[n]) for n in found], languages):
+        spoken = {*map(language_named, row)} - {None}
+        are_words = len(row) == 2 and all(len(each.encode()) <= SHORT for each in row)  # it and es
+        if are_words and spoken.isdisjoint(map(base_of, filter(None, languages))):
+            return None
+        if len(spoken) > 1 or {"source", "target"} <= {*map(side_named, row)}:
+            src, tgt = languages[0] or "source", languages[1] or "target"
+            raise InputError(
+                f"{place} names columns, but it is not clear which; name one column {src} and one "
+                f"{tgt}, or if it is a term, write it in another line."
+            )
+        return None
     forms = (n for n, name in enumerate(row) if _FORMS.fullmatch(name))
     case = (n for n, name in enumerate(row) if name.lower() == "case")
     free = [sys.maxsize if any(row[n : n + 1]) else n for n in (2, 3)]
     return (*found, next(forms, free[0]), next(case, free[1]))
+
+
+def _are_of(codes: Sequence[str | None], languages: LangCodes) -> bool:
+    """Return whether codes are those of the two languages, as far as both are known."""
+    wanted = (code and base_of(code) for code in languages)
+    return all(None in {a, b} or a == b for a, b in zip(codes, wanted, strict=True))
 
 
 def _languages_of(row: Sequence[str]) -> list[str | None] | None:

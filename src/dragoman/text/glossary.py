@@ -189,12 +189,13 @@ class Glossary:
         glossary, lines = cls(()), dict[tuple[str, bool], int]()
         for number, cells in read_columns(content, name, languages, as_csv=csv):
             source, target, forms, case = cells
-            others = tuple(form.strip() for form in forms.split("|") if form.strip())
             try:
                 if case.lower() not in {"", CASE}:
-                    what = f"the fourth column is {case[:40]!r}; write {CASE}, or nothing"
-                    raise InputError(what)
-                term = GlossaryTerm(source, target, others, bool(case))
+                    raise InputError(
+                        f"the column for {CASE} has {case[:40]!r}; write {CASE}, or nothing, and "
+                        "name the columns in the first line if they are others"
+                    )
+                term = GlossaryTerm(source, target, tuple(forms.split("|")), bool(case))
                 glossary._add(term, f"line {lines.setdefault(term.key, number)}")
             except InputError as error:
                 raise InputError(f"{name} line {number}: {error}.") from None

@@ -76,7 +76,9 @@ def test_a_file_has_terms_forms_and_case(tmp_path: Path) -> None:
         ("\tb\n", "line 1: the source is empty; write one, or remove the term."),
         ("a\tb\nc\n", "line 2: it has 1 column; give source, target, and"),
         ("a\tb\tc\tcase\te\n", "line 1: it has 5 columns"),
-        ("a\tb\t\tfall\n", "line 1: the fourth column is 'fall'; write case, or nothing."),
+        ("a\tb" + " " * 200_000 + "c\n", "has 200,002 bytes"),
+        ("a" + " " * 200_000 + "b\tc\n", "has 200,002 bytes"),
+        ("a\tb\t\tfall\n", "line 1: the column for case has 'fall'; write case, or nothing, and"),
         ("a" * 1025 + "\tb\n", "has 1,025 bytes, and at most 1,024 can be a term; shorten it."),
         ("a\t" + "ü" * 513 + "\n", "has 1,026 bytes"),
         ("a\x01\tb\n", "line 1: 'a\\x01' has a control character; remove it."),
@@ -238,6 +240,8 @@ def test_a_hostile_glossary_is_no_burden() -> None:
         "English (US),Deutsch",
         "en,de",
         "Term,Translation",
+        "Source term,target_text",
+        "术语,翻译",
     ],
 )
 def test_a_first_row_of_names_is_no_term(names: str) -> None:
@@ -258,7 +262,6 @@ def test_a_first_row_of_names_is_no_term(names: str) -> None:
         ("中文\t英文", ("en", "zh"), "tea"),
         ("Chinese\tEnglish (US)", ("eng_Latn", "zho_Hans"), "tea"),
         ("中文\t英文", ("zh", "en"), "茶"),
-        ("中文\t英文", ("en", "de"), "茶"),
         ("中文\t英文", (None, None), "茶"),
         ("原文\t译文", ("en", "zh"), "茶"),
     ],
@@ -283,7 +286,13 @@ def test_columns_are_read_in_the_order_of_the_languages(
         ("source,context,target\ntea,x,Tee\n", "tea=Tee", "other columns, 'context', are not"),
         ("en,de,other forms\ntea,Tee,Tees|Tee-\n", "tea=Tee=Tees=Tee-", "names of the columns"),
         ("en,de\ntea,Tee,Tees,case\n", "tea=Tee=Tees", "names of the columns"),
+        (
+            "source,target,source_lang,target_lang\ntea,Tee,en,de\nice,glace,en,fr\n",
+            "tea=Tee",
+            "write it in another line. g.csv has 1 line not read, ",
+        ),
         ("tea,Tee,,,,\n", "tea=Tee", ""),
+        ("sep=\t\ntea\tTee\n", "tea=Tee", ""),
         ("it,es\ntea,Tee\n", "it=es tea=Tee", ""),
         ("tea\tTee\n", "tea=Tee", ""),
         ('"green\n tea","grüner\tTee"\n', "green tea=grüner Tee", ""),
@@ -298,6 +307,39 @@ def test_files_of_other_tools_are_read(rows: str, terms: str, told: str) -> None
     assert " ".join("=".join((t.source, t.target, *t.forms)) for t in found) == terms
     assert bool(raised) == bool(told)
     assert re.search(told, " ".join(str(each.message) for each in raised))
+
+
+@pytest.mark.parametrize(
+    ("names", "languages"),
+    [
+        ("English,French", ("en", "de")),
+        ("中文,英文", ("en", "de")),
+        ("en,fr", ("en", "de")),
+        ("en,fr,es", ("en", "de")),
+        ("en,de-AT,de-DE", ("en", "de")),
+        ("en-US,en-GB,de", ("en", "de")),
+        ("source,target,term", ("en", "de")),
+        ("en,de,fr", (None, None)),
+    ],
+)
+def test_names_of_columns_give_one_for_each_side(
+    names: str, languages: tuple[str | None, str | None]
+) -> None:
+    """Terms in a third language would be forced otherwise."""
+    src, tgt = languages[0] or "source", languages[1] or "target"
+    told = f"^g.csv line 1 names columns, .* name one column {src} and one {tgt}, or if it is a"
+    with pytest.raises(InputError, match=told):
+        Glossary.parse(f"{names}\ntea,x,y\n".encode(), "g.csv", csv=True, languages=languages)
+
+
+def test_a_row_has_the_columns_that_the_first_row_names() -> None:
+    """A term without a target is not translated; its cell is empty, not absent."""
+    names = "source,pos,target\npump,noun"
+    with pytest.warns(UserWarning, match="names of"), pytest.raises(InputError, match="2 columns;"):
+        Glossary.parse(f"{names}\n".encode(), "g.csv", csv=True)
+    with pytest.warns(UserWarning, match="names of"):
+        (term,) = Glossary.parse(f"{names},\n".encode(), "g.csv", csv=True)
+    assert term.kept
 
 
 def test_quotes_of_spreadsheets_are_no_part_of_a_term() -> None:
