@@ -166,9 +166,7 @@ def as_by_default() -> Iterator[None]:
         stack.enter_context(torch.inference_mode(mode=False))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(torch.random.fork_rng(gpus))
-        for kind in (
-            kinds if is_nested else ()
-        ):  # which would keep old weights
+        for kind in kinds if is_nested else ():  # which would keep old weights
             stack.enter_context(torch.autocast(kind, enabled=False, cache_enabled=False))
         stack.callback(torch.set_default_dtype, before)
         torch.set_default_dtype(torch.float32)
