@@ -66,6 +66,9 @@ def their_loss(theirs: Any, tokenizer: Any, pairs: list[tuple[str, str]]) -> flo
     total = 0.0
     for src, tgt in pairs:
         batch = tokenizer(src, text_target=tgt, return_tensors="pt")
+        if theirs.config.model_type == "fsmt":  # it does not shift the labels itself
+            start = torch.tensor([[theirs.config.decoder_start_token_id]])
+            batch["decoder_input_ids"] = torch.cat([start, batch["labels"][:, :-1]], dim=1)
         with torch.no_grad():
             total += float(theirs(**batch).loss) * batch["labels"].numel()
     return total

@@ -64,6 +64,7 @@ def attended(
 
 def look(layer: Layer, info: PositionInfo, x_TD: Tensor) -> Parts:
     """Return what self-attention adds."""
+    info = info.of_layer(layer.index)
     kv = layer.self_attn.project_kv(x_TD[None], info)
     weights_HTS = layer.self_attn.weights(x_TD[None], kv, None, info)[0]
     return attended(("decoder", layer.index), layer.self_attn, weights_HTS, kv.v_BKSd[0])

@@ -7,8 +7,6 @@ from functools import partial
 from html import unescape
 from io import BytesIO
 
-import numpy as np
-
 from dragoman.errors import InputError
 from dragoman.files.encodings import likeliest, not_utf8
 
@@ -161,6 +159,8 @@ def characters_before(raw: bytes) -> Callable[[int], int]:
     """Return a function that counts the characters of UTF-8 before a byte."""
     if raw.isascii():
         return int
+    import numpy as np  # which `dragoman --help` does without
+
     begins = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
     rows = np.pad(begins, (0, -len(raw) % _COUNTED_BYTES)).reshape(-1, _COUNTED_BYTES)
     sums = np.cumsum([0, *np.count_nonzero(rows, axis=1)])
