@@ -14,7 +14,7 @@ from dragoman.serve.tracing import open_tracing
 
 
 class Service(ServeModels):
-    """Models, and the documents, glossaries, bodies and traces of those who use them."""
+    """The models of a server, and the documents and glossaries that its clients keep there."""
 
     def __init__(self, settings: ServeSettings) -> None:
         """Open the folders. Raises InputError if no model can be used."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.foreign_folders import FAMILIES
 from tests.parity.test_foreign_texts import make_folder
-from tests.system.cli.command import Run, in_own_process
+from tests.system.cli.command import Run, in_own_process, write
 from tests.system.cli.test_wrong_input import assert_refused
 
 WEIGHTS = "model.safetensors"
@@ -66,7 +66,7 @@ def test_a_file_in_place_of_the_folder_is_told(run: Run, tmp_path: Path) -> None
         assert_refused(run("translate", tmp_path / name, "A man."), name, words)
 
 
-def test_languages_are_told(run: Run, folders: dict[str, Path]) -> None:
+def test_languages_are_told(run: Run, folders: dict[str, Path], tmp_path: Path) -> None:
     """The nearest code, those that there are, and that there are none."""
     src, tgt, text = "--src-lang", "--tgt-lang", "A man."
     nllb: list[str | Path] = ["translate", folders["nllb"], text]
@@ -78,6 +78,9 @@ def test_languages_are_told(run: Run, folders: dict[str, Path]) -> None:
     usual, own = run(*nllb, src, "zh", tgt, "de-DE"), run(*nllb, src, "zho_Hans", tgt, "deu_Latn")
     assert (usual.code, usual.out) == (0, own.out)
     assert_refused(run("translate", folders["t5"], text, tgt, "de"), "no codes of languages", "T5")
+    pairs = write(tmp_path / "a.tsv", ["A man.\tEin Mann."] * 3)
+    scored = run("data", "check", "--tsv", pairs, "--score-by", folders["t5"], src, "en", tgt, "de")
+    assert_refused(scored, "no codes of languages", "T5")
 
 
 def test_languages_of_marian_are_shown(run: Run, folders: dict[str, Path], tmp_path: Path) -> None:
