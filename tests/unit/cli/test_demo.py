@@ -10,13 +10,10 @@ from tests.unit.tasks.tiny import make_translator, random_lines
 from tests.unit.train.made import make_console
 
 from dragoman.cli import demo
-from dragoman.cli.train import _run_sweep
 from dragoman.data.made import Pair
 from dragoman.tasks import task
-from dragoman.tasks.recipes import load_sweep
 from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.runfolder import RunFolder
 from dragoman.train.trainer import TrainResult
 
 
@@ -94,29 +91,3 @@ def test_the_next_command_works_as_it_is_shown(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "argv", [started, "demo"])
     assert demo._command() == expected
-
-
-SEEDS = """
-[model]
-d_model = 8
-[[sweep]]
-rate.low = {train.learning_rate = 1e-4}
-rate.high = {train.learning_rate = 1e-3}
-seed.1 = {train.seed = 1}
-seed.2 = {train.seed = 2}
-seed.3 = {train.seed = 3}
-"""
-
-
-@pytest.mark.parametrize("name", ["scaling-sweep", "seeds.toml"])
-def test_a_law_is_named_where_it_can_be_fitted(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fitting a law is suggested only for several sizes; other sweeps are listed."""
-    monkeypatch.chdir(tmp_path)
-    Path("seeds.toml").write_text(SEEDS, encoding="utf-8")
-    monkeypatch.setattr(RunFolder, "is_finished", lambda *_: True)
-    console, file = make_console(terminal=False)
-    _run_sweep(load_sweep(name, ["out=runs"]), console)
-    assert "Next:\ndragoman runs runs\n" in file.getvalue()
-    assert ("cost --fit runs" in file.getvalue()) == (name == "scaling-sweep")
