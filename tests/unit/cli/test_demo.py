@@ -1,4 +1,4 @@
-"""Output of the demo: training, translations and next steps; and what follows a sweep."""
+"""Output of the demo: training, translations and next steps."""
 
 import shutil
 import sys
