@@ -155,7 +155,10 @@ DEEPL = Dialect(
     error=error,
     scheme="DeepL-Auth-Key",
     forms=True,
-    lists=("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags"),
+    lists=(
+        *("text", "custom_instructions", "glossary_ids"),
+        *("ignore_tags", "splitting_tags", "non_splitting_tags"),
+    ),
     fault=DeepLFault,
 )
 
@@ -218,11 +221,8 @@ def chosen_for(
         if refusal.status != 400:
             raise
         known = any(one.pair(None, target) for one in service.shelf.usable("translate"))
-        is_news = is_told or refusal.where in {"src_lang", "tgt_lang"}
-        detail = refusal.sentence if is_news else ""
-        if not known or refusal.where == "tgt_lang":
-            raise unsupported("target_lang", detail) from None
-        raise unsupported("source_lang", detail) from None
+        name = "source_lang" if known and refusal.where != "tgt_lang" else "target_lang"
+        raise unsupported(name, refusal.sentence) from None
 
 
 def chosen_of_texts(
@@ -381,7 +381,9 @@ _at = partial(Endpoint, dialect=DEEPL)
 ENDPOINTS = (
     _at("POST", "/v2/translate", translate, DeepLForm, DeepLAnswer),
     _at("GET", "/v2/languages", languages, None, list[DeepLLanguage]),
+    _at("POST", "/v2/languages", languages, None, list[DeepLLanguage]),
     _at("GET", "/v2/usage", usage, None, DeepLUsage),
+    _at("POST", "/v2/usage", usage, None, DeepLUsage),
     _at("GET", "/v2/glossary-language-pairs", glossary_pairs),
     _at("POST", "/v2/document", upload, DeepLDocumentForm, DeepLHandle, large=True),
     _at("POST", "/v2/document/{document_id}", status, DeepLKeyForm, DeepLStatus, always=True),

@@ -1,6 +1,7 @@
 """A request in any dialect: read within limits, watched, answered, counted and logged."""
 
 import asyncio
+import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ DISCARDED = 8
 """A body up to this many times the limit is read to its end before it is refused."""
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
+NESTED = re.compile(r"(\w+)\[(\d+)\]\.(\w+)")
+"""The name of a form field in a list of objects: `dictionaries[0].entries`."""
 COMPRESSED = {"gzip", "deflate", "br", "zstd"}
 CLOSE = {"connection": "close"}
 FIELDS = 2000
@@ -191,11 +194,15 @@ class Call(ServeJob):
             header, files = self.headers["content-type"], int(self.endpoint.large)
             parts, self.file = await read_parts(header, body, files)
             given += parts
-        fields: dict[str, Any] = {}
+        fields, nested = dict[str, Any](), dict[str, dict[str, dict[str, str]]]()
         for name, value in given:
             text = value.replace("\r\n", "\n")
             is_list = name in self.endpoint.dialect.lists
-            fields[name] = [*fields.get(name, ()), text] if is_list else text
+            if at := NESTED.fullmatch(name):
+                nested.setdefault(at[1], {}).setdefault(at[2], {})[at[3]] = text
+            else:
+                fields[name] = [*fields.get(name, ()), text] if is_list else text
+        fields |= {name: [*items.values()] for name, items in nested.items()}
         return valid(lambda: msgspec.convert(fields, kind, strict=False))
 
     async def unless_gone(self, work: Awaitable[T]) -> T:

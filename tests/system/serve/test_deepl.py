@@ -52,6 +52,9 @@ def test_languages(client: Client, live: Live) -> None:
     assert targets == [("ZH", False), ("ZH-HANS", False)]
     assert live.get("/v2/languages?type=target").json[0]["language"] == "ZH"
     assert live.get("/v2/languages?type=x").status == 400
+    form = {"content-type": "application/x-www-form-urlencoded"}  # as the client before 1.15 posts
+    assert live.send("POST", "/v2/languages", b"type=target", form).json[0]["language"] == "ZH"
+    assert "character_count" in live.send("POST", "/v2/usage").json
     pairs = [(one.source_lang, one.target_lang) for one in client.get_glossary_languages()]
     assert pairs == [("en", "zh")]
 
@@ -78,6 +81,12 @@ def test_other_refusals(live: Live) -> None:
         assert refused.status == 400
         assert refused.json["message"] == f"Parameter '{name}' not specified."
     assert "message" in live.get(TRANSLATE).json
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    told = live.send("POST", TRANSLATE, b"text=a&target_lang=ZH&custom_instructions=kindly", form)
+    assert told.json["message"] == "Value for 'custom_instructions' not supported."
+    unknown = live.post(TRANSLATE, {"text": ["a"], "source_lang": "EN", "target_lang": "FR"})
+    assert unknown.json["message"] == "Value for 'target_lang' not supported."
+    assert unknown.json["detail"].startswith("No model translates EN to FR.")
 
 
 def test_texts_of_one_model_are_accepted_together(live: Live) -> None:
