@@ -15,7 +15,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.process import give_memory_back
-from dragoman.serve import deepl, deepl_glossaries, libretranslate, openai, page, v1
+from dragoman.serve import (
+    deepl,
+    deepl_glossaries,
+    libretranslate,
+    openai,
+    openai_embeddings,
+    page,
+    v1,
+)
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.metrics import log, write_log
 from dragoman.serve.openapi import describe
@@ -69,6 +77,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *deepl.ENDPOINTS,
     *deepl_glossaries.ENDPOINTS,
     *openai.ENDPOINTS,
+    *openai_embeddings.ENDPOINTS,
 )
 """All endpoints, in the order of the OpenAPI description."""
 
@@ -111,7 +120,7 @@ def make_app(service: Service) -> Starlette:
         refusal = Refusal(
             error.status_code,
             f"{phrase}: {why}",
-            "GET /openapi.json lists all paths.",
+            "GET /openapi.json lists all paths; OpenAI's begin with /v1.",
             where="path",
             headers=error.headers,
         )

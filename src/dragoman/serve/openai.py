@@ -1,11 +1,10 @@
-"""The dialect of OpenAI: chat completions, whole or streamed, and embeddings.
+"""The dialect of OpenAI: chat completions, whole or streamed.
 
 A decoder answers with its chat template. A translator translates the user's last message line by
 line; the model name may include the language pair, as in `nllb-200:en-de`.
 """
 
 import secrets
-from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from dragoman.serve.responses import EventStream, json_response
 from dragoman.serve.schema import ModelForm, as_list
 from dragoman.serve.shelf import Chosen, Shelf
 from dragoman.serve.web import Call
-from dragoman.serve.work import BATCH_TOKENS, Translating
+from dragoman.serve.work import Translating
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.lines import encode_each
 from dragoman.tasks.results import Generation
@@ -85,6 +84,11 @@ class ChatForm(UnusedFields, kw_only=True, forbid_unknown_fields=True):
     seed: int | None = None
     stop: str | list[str] | None = None
 
+    @property
+    def most(self) -> int | None:
+        """The most tokens of an answer."""
+        return self.max_completion_tokens or self.max_tokens
+
 
 def error(refusal: Refusal) -> Response:
     """Return an error in OpenAI's format."""
@@ -124,32 +128,6 @@ class ChatAnswer(msgspec.Struct):
     model: str
     choices: list[ChatChoice]
     usage: dict[str, int]
-
-
-class EmbeddingsForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Texts to embed."""
-
-    model: str
-    input: str | Annotated[list[str], msgspec.Meta(min_length=1)]
-    encoding_format: Literal["float", "base64"] = "float"
-    user: str | None = None
-
-
-class VectorAnswer(msgspec.Struct):
-    """The vector of a text: numbers, or the bytes of float32 in base64."""
-
-    index: int
-    embedding: list[float | None] | str
-    object: Literal["embedding"] = "embedding"
-
-
-class EmbeddingsAnswer(msgspec.Struct):
-    """The vectors of texts."""
-
-    data: list[VectorAnswer]
-    model: str
-    usage: dict[str, int]
-    object: Literal["list"] = "list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +220,8 @@ async def translated(
     service, last = call.service, form.messages[-1]
     if last.role != "user":
         raise Refusal(400, "The last message is not a user's.", "Add one.", where="messages")
-    for name in ("max_tokens", "max_completion_tokens", "stop"):
-        if getattr(form, name):
-            raise Refusal(400, f"A translator takes no {name}.", "Leave it out.", where=name)
+    if form.stop:
+        raise Refusal(400, "A translator takes no stop.", "Leave it out.", where="stop")
     options = with_n(call, form)
     service.accept(call, [last.text], options)
     async with service.lease(call, chosen[0], 1) as translator:
@@ -252,8 +229,8 @@ async def translated(
         (texts,) = await service.translate_lines(how, [last.text])
 
         def replies() -> list[Reply]:
-            read = size(translator.src_tokenizer, last.text)
-            return [Reply(each, read, size(translator.tgt_tokenizer, each)) for each in texts]
+            read = len(ids_of(translator.src_tokenizer, last.text))
+            return [cut(translator.tgt_tokenizer, each, form.most, read) for each in texts]
 
         for reply in await service.in_thread(call, replies):
             yield reply.text
@@ -267,7 +244,7 @@ async def generated(
     service, count, (system, turns) = call.service, form.n or 1, turns_of(form)
     given = Decoding.of(
         {
-            "max_tokens": form.max_completion_tokens or form.max_tokens,
+            "max_tokens": form.most,
             "temperature": form.temperature,
             "top_p": form.top_p,
             "seed": form.seed,
@@ -331,10 +308,18 @@ def languages_of(form: ChatForm) -> LangCodes:
     return next(iter(named), (form.source_lang, form.target_lang))
 
 
-def size(tokenizer: Tokenizer, text: str) -> int:
-    """Return the number of tokens in a text."""
+def ids_of(tokenizer: Tokenizer, text: str) -> Sequence[int]:
+    """Return the tokens of a text; none if they cannot be read."""
     (ids,) = encode_each(tokenizer.encode_batch, [text])
-    return len(ids or ())
+    return ids or ()
+
+
+def cut(tokenizer: Tokenizer, text: str, most: int | None, read: int) -> Reply:
+    """Return a translation as a reply of at most `most` tokens to a prompt of `read` tokens."""
+    ids = ids_of(tokenizer, text)
+    if most is None or len(ids) <= most:
+        return Reply(text, read, len(ids))
+    return Reply(tokenizer.decode(ids[:most]), read, most, "length")
 
 
 def reply_of(generation: Generation | None, read: int) -> Reply:
@@ -343,30 +328,6 @@ def reply_of(generation: Generation | None, read: int) -> Reply:
         raise Refusal(500, "The messages could not be answered.", "Try others.", where="messages")
     reason: Literal["stop", "length"] = "length" if generation.stopped == "length" else "stop"
     return Reply(generation.text, read, len(generation.tokens), reason)
-
-
-async def embeddings(call: Call, form: EmbeddingsForm) -> Response:
-    """Embed texts."""
-    service, texts = call.service, as_list(form.input)
-    service.accept(call, texts)
-    served = service.shelf.find(form.model, "embed")
-    async with service.lease(call, served, len(texts)) as reader:
-        read = await service.in_thread(call, partial(reader.size, texts))
-        found = await service.ask(
-            call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS)
-        )
-    for number, each in enumerate(found, start=1):
-        if each is None or "unreadable" in each.flags:
-            what, status = f"Text {number} could not be embedded.", 500 if each is None else 400
-            raise Refusal(status, what, "Leave it out.", where="input")
-    vectors: list[Any] = [each.vector.astype("<f4") for each in found]
-    if form.encoding_format == "base64":
-        data = [b64encode(vector.tobytes()).decode() for vector in vectors]
-    else:
-        data = [vector.tolist() for vector in vectors]
-    counts = {"prompt_tokens": read, "total_tokens": read}
-    answers = [VectorAnswer(number, vector) for number, vector in enumerate(data)]
-    return json_response(EmbeddingsAnswer(answers, served.name, counts))
 
 
 async def model(call: Call) -> Response:
@@ -380,8 +341,5 @@ async def model(call: Call) -> Response:
 
 ENDPOINTS = (
     Endpoint("POST", "/v1/chat/completions", chat, ChatForm, ChatAnswer, dialect=OPENAI),
-    Endpoint(
-        "POST", "/v1/embeddings", embeddings, EmbeddingsForm, EmbeddingsAnswer, dialect=OPENAI
-    ),
     Endpoint("GET", "/v1/models/{model}", model, None, ModelForm, dialect=OPENAI),
 )

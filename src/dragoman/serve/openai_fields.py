@@ -67,6 +67,10 @@ async def read(call: Call, kind: type[T]) -> T:
         if re.fullmatch(r"messages.*content.*\.type", refusal.where):
             what, where = "This server reads text only, no pictures or files.", refusal.where
             raise Refusal(400, what, "Leave them out of the messages.", where=where) from refusal
+        if refusal.where.startswith("input["):
+            what, do = "This server embeds texts, not the ids of tokens.", "Send texts"
+            do += " (LangChain: check_embedding_ctx_length=False)."
+            raise Refusal(400, what, do, where="input") from refusal
         raise
     if getattr(form, "logprobs", None):
         what = "A chat completion has no log-probabilities."

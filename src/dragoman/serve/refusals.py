@@ -31,8 +31,9 @@ class Refusal(Exception):  # noqa: N818 -- what it is
         self.headers = dict(headers or {})
 
     def plain(self) -> dict[str, dict[str, str]]:
-        """Return the refusal in our own format, for JSON."""
-        return {"error": {"what": self.what, "where": self.where, "do": self.do}}
+        """Return the refusal in our own format, for JSON; OpenAI's clients show its message."""
+        parts = {"what": self.what, "where": self.where, "do": self.do}
+        return {"error": {"message": self.sentence, **parts}}
 
     @property
     def sentence(self) -> str:

@@ -137,8 +137,9 @@ class ModelsAnswer(msgspec.Struct):
 
 
 class ErrorForm(msgspec.Struct):
-    """What is wrong, where, and what to do."""
+    """What is wrong, where, and what to do; the message is the first and the last."""
 
+    message: str
     what: str
     where: str
     do: str

@@ -62,7 +62,7 @@ def test_a_bad_body_is_refused(live: Live, body: bytes) -> None:
     answer = live.post("/v1/translate", body)
     assert 400 <= answer.status < 500
     error = answer.json["error"]
-    assert set(error) == {"what", "where", "do"}
+    assert set(error) == {"message", "what", "where", "do"}
     assert all(error.values())
     assert "Traceback" not in answer.body.decode()
     if rb"\ud8" in body:
@@ -93,7 +93,7 @@ def test_other_requests_are_refused(live: Live) -> None:
     wrong = live.get("/v1/translate")
     assert (wrong.status, wrong.headers["allow"]) == (405, "POST")
     assert wrong.json["error"]["what"] == "Method Not Allowed: this path takes POST."
-    assert wrong.json["error"]["do"] == "GET /openapi.json lists all paths."
+    assert wrong.json["error"]["do"].startswith("GET /openapi.json lists all paths")
     assert live.send("POST", "/v1/translate", b'{"text": "a"}').status == 415
     large = live.post("/v1/translate", b" " * (1 << 20) + b"{}")
     assert (large.status, large.headers["connection"]) == (413, "close")

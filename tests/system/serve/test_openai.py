@@ -119,6 +119,14 @@ def test_a_translator_translates(client: Client, folders: list[Path], name: str)
     assert said(client.chat.completions.create(**ask, stream=True)) == f"{first}\n{second}"
     best = client.chat.completions.create(**ask, n=2)
     assert len(best.choices) == 2
+    size = answer.usage.completion_tokens
+    for limit in {"max_tokens": size}, {"max_completion_tokens": size - 1, "max_tokens": size}:
+        limited = client.chat.completions.create(**ask, **limit)
+        whole, (choice,) = limit == {"max_tokens": size}, limited.choices
+        assert choice.finish_reason == ("stop" if whole else "length")
+        assert limited.usage.completion_tokens == (size if whole else size - 1)
+        assert (choice.message.content == f"{first}\n{second}") is whole
+        assert answer.choices[0].message.content.startswith(choice.message.content)
 
 
 def test_models_are_listed(client: Client) -> None:
@@ -148,17 +156,24 @@ def test_texts_are_embedded(chatting: Live, client: Client, folders: list[Path])
         assert answer.usage.prompt_tokens == answer.usage.total_tokens == read
     one = client.embeddings.create(model="vectors", input=TEXT)
     assert len(one.data[0].embedding) == embedder.dim
+    same = client.embeddings.create(model="vectors", input=TEXT, dimensions=embedder.dim)
+    assert same.data == one.data
     wrongs: list[dict[str, Any]] = [
         {"model": "town"},
         {"dimensions": 3},
         {"input": [[1]]},
+        {"input": [1]},
         {"input": []},
     ]
     for wrong in wrongs:
         ask = {"model": "vectors", "input": TEXT} | wrong
         refused = chatting.post("/v1/embeddings", ask, {"authorization": "Bearer k"})
         assert refused.status == (404 if "model" in wrong else 400)
-        assert set(refused.json["error"]) == {"message", "type", "param", "code"}
+        error = refused.json["error"]
+        assert set(error) == {"message", "type", "param", "code"}
+        if wrong.get("input"):
+            assert "check_embedding_ctx_length=False" in error["message"]
+        assert ("dimensions" in wrong) == (f"have {embedder.dim} dimensions" in error["message"])
 
 
 REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
@@ -189,7 +204,6 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
     "log-probabilities": ({"logprobs": True}, 400, "has no log-probabilities. Leave logprobs out"),
     "too many": ({"n": 1000}, 400, "at most 20"),
     "too many translations": ({"n": 21, "model": "en-zh"}, 400, "n is 21"),
-    "a short translation": ({"max_tokens": 9, "model": "en-zh"}, 400, "takes no max_tokens"),
     "a translation up to a word": ({"stop": ["a"], "model": "en-zh"}, 400, "takes no stop"),
     "a long pair": ({"model": "en-zh:" + "x" * 999}, 404, "does not translate " + "x" * 80 + "."),
     "a stream of several": ({"n": 2, "stream": True}, 400, "streamed"),
@@ -276,17 +290,17 @@ def test_a_library_that_panics_is_answered(folders: list[Path]) -> None:
         assert live.post(CHAT, ask, headers).status == 500
 
 
-def test_an_endpoint_that_is_not_there(client: Client) -> None:
+def test_an_endpoint_that_is_not_there(chatting: Live, client: Client) -> None:
     """Their client shows the reason, and does not report an unknown model."""
-    asked: list[tuple[Any, dict[str, str]]] = [
-        (client.completions, {"prompt": "a"}),
-        (client.responses, {"input": "a"}),
-    ]
-    for endpoint, text in asked:
-        with pytest.raises(openai.NotFoundError, match="no such path") as found:
-            endpoint.create(model="town", **text)
-        assert found.value.type == "invalid_request_error"
-        assert found.value.code is None
+    with pytest.raises(openai.NotFoundError, match="no such path") as found:
+        client.responses.create(model="town", input="a")
+    assert found.value.type == "invalid_request_error"
+    assert found.value.code is None
+    with pytest.raises(openai.NotFoundError, match="no such path"):
+        client.moderations.create(input="a")
+    short = openai.OpenAI(base_url=f"http://127.0.0.1:{chatting.port}", api_key="k")
+    with pytest.raises(openai.NotFoundError, match="begin with /v1"):
+        short.chat.completions.create(model="town", messages=MESSAGES)
 
 
 def test_a_wrong_key(chatting: Live) -> None:
@@ -294,5 +308,5 @@ def test_a_wrong_key(chatting: Live) -> None:
     wrong = openai.OpenAI(base_url=f"http://127.0.0.1:{chatting.port}/v1", api_key="no")
     with pytest.raises(openai.AuthenticationError):
         wrong.chat.completions.create(model="town", messages=MESSAGES)
-    with pytest.raises(openai.AuthenticationError):
+    with pytest.raises(openai.AuthenticationError, match="key is missing or wrong"):
         wrong.models.list()

@@ -235,4 +235,5 @@ def test_a_task_without_a_model_is_refused(live: Live, task: str) -> None:
     refused = live.post(f"/v1/{task}", {"text": ["a"]})
     error = {"what": f"No models can {task}.", "where": "model"}
     error["do"] = "GET /v1/models lists the models and their tasks."
+    error["message"] = f"{error['what']} {error['do']}"
     assert (refused.status, refused.json["error"]) == (400, error)

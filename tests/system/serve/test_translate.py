@@ -103,7 +103,7 @@ def test_a_full_queue_refuses_at_once_and_answers_what_it_accepted(translator_fo
             full = live.post("/v1/translate", {"text": ["the big dog runs"] * count})
             assert full.status == 429
             assert 1 <= int(full.headers["retry-after"]) <= 60
-            assert set(full.json["error"]) == {"what", "where", "do"}
+            assert set(full.json["error"]) == {"message", "what", "where", "do"}
         large = live.post("/v1/translate", {"text": ["the cat sees"] * 50})
         assert large.status == 413
         assert "100" in large.json["error"]["what"]
