@@ -20,6 +20,7 @@ from dragoman.serve import (
     deepl_glossaries,
     libretranslate,
     openai,
+    openai_completions,
     openai_embeddings,
     page,
     v1,
@@ -77,6 +78,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *deepl.ENDPOINTS,
     *deepl_glossaries.ENDPOINTS,
     *openai.ENDPOINTS,
+    *openai_completions.ENDPOINTS,
     *openai_embeddings.ENDPOINTS,
 )
 """All endpoints, in the order of the OpenAPI description."""

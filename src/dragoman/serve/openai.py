@@ -5,7 +5,7 @@ line; the model name may include the language pair, as in `nllb-200:en-de`.
 """
 
 import secrets
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -20,14 +20,15 @@ from dragoman.decode import Course
 from dragoman.decoding import Decoding, with_seed
 from dragoman.languages import LangCodes
 from dragoman.serve.endpoints import Dialect, Endpoint
-from dragoman.serve.openai_fields import UnusedFields, read
+from dragoman.serve.openai_fields import Count, SamplingForm, read
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.responses import EventStream, json_response
 from dragoman.serve.schema import ModelForm, as_list
-from dragoman.serve.shelf import Chosen, Shelf
+from dragoman.serve.shelf import Chosen, Served, Shelf
 from dragoman.serve.web import Call
 from dragoman.serve.work import Translating
-from dragoman.tasks.generate.ids import See
+from dragoman.tasks.generate.generator import Generator
+from dragoman.tasks.generate.ids import Prompt, See
 from dragoman.tasks.lines import encode_each
 from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
@@ -35,8 +36,6 @@ from dragoman.text.tokenizer import Tokenizer
 CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 LONGEST_PAIR = 80
 """Maximum characters of a language pair in a model name."""
-
-Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class TextPart(msgspec.Struct):
@@ -61,28 +60,13 @@ class MessageForm(msgspec.Struct):
         return parts if isinstance(parts, str) else "".join(part.text for part in parts)
 
 
-class StreamOptions(msgspec.Struct):
-    """What a stream contains besides the text."""
-
-    include_usage: bool = False
-
-
-class ChatForm(UnusedFields, kw_only=True, forbid_unknown_fields=True):
+class ChatForm(SamplingForm, kw_only=True, forbid_unknown_fields=True):
     """Messages to answer, or a text to translate; sampling is only for decoders."""
 
-    model: str
     messages: Annotated[list[MessageForm], msgspec.Meta(min_length=1)]
     source_lang: str | None = None
     target_lang: str | None = None
-    n: Count | None = None
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    max_tokens: Count | None = None
     max_completion_tokens: Count | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: int | None = None
-    stop: str | list[str] | None = None
 
     @property
     def most(self) -> int | None:
@@ -144,45 +128,67 @@ async def chat(call: Call, form: ChatForm) -> Response:
     """Answer messages."""
     chosen = choose(call.service.shelf, form)
     answer = translated if chosen[0].task == "translate" else generated
-    head = {
-        "id": f"chatcmpl-{secrets.token_hex(12)}",
-        "object": "chat.completion.chunk" if form.stream else "chat.completion",
-        "created": int(time()),
-        "model": form.model,
-    }
+    head = head_of(form, "chatcmpl", "chat.completion.chunk" if form.stream else "chat.completion")
     if form.stream:
-        if form.n is not None and form.n > 1:
-            raise Refusal(400, "Only one answer can be streamed.", "Leave out n.", where="n")
-        return await EventStream.begun(call.error, chunks(answer(call, form, chosen), form, head))
+        return await streamed(call, answer(call, form, chosen), form, head, delta)
     replies = [each async for each in answer(call, form, chosen) if isinstance(each, Reply)]
     choices = [
         ChatChoice(number, MessageForm("assistant", each.text), each.finish_reason)
         for number, each in enumerate(replies)
     ]
-    return json_response(head | {"choices": choices, "usage": usage(replies)})
+    return json_response(head | {"choices": choices, "usage": usage(replies, form)})
+
+
+def head_of(form: SamplingForm, kind: str, name: str) -> dict[str, Any]:
+    """Return the fields before the answers."""
+    made = {"id": f"{kind}-{secrets.token_hex(12)}", "object": name}
+    return made | {"created": int(time()), "model": form.model}
+
+
+def delta(text: str | None, *, first: bool) -> dict[str, Any]:
+    """Return what a piece adds to a message; its end (None) adds nothing."""
+    role = {"role": "assistant"} if first else {}
+    return {"delta": role if text is None else {**role, "content": text}}
+
+
+async def streamed(
+    call: Call,
+    answer: AsyncGenerator[str | Reply, None],
+    form: SamplingForm,
+    head: dict[str, Any],
+    shown: Callable[..., dict[str, Any]],
+) -> Response:
+    """Stream an answer, whose pieces are `shown` in the events. Raises Refusal for several."""
+    if form.n is not None and form.n > 1:
+        raise Refusal(400, "Only one answer can be streamed.", "Leave out n.", where="n")
+    return await EventStream.begun(call.error, chunks(answer, form, head, shown))
 
 
 async def chunks(
-    answer: AsyncGenerator[str | Reply, None], form: ChatForm, head: dict[str, Any]
+    answer: AsyncGenerator[str | Reply, None],
+    form: SamplingForm,
+    head: dict[str, Any],
+    shown: Callable[..., dict[str, Any]],
 ) -> AsyncGenerator[bytes, None]:
     """Yield the events of a stream."""
-    delta: dict[str, str] = {"role": "assistant"}
+    first = True
     counted = form.stream_options is not None and form.stream_options.include_usage
     async with aclosing(answer):
         async for each in answer:
-            piece, end = ({"content": each}, None) if isinstance(each, str) else ({}, each)
-            reason = end and end.finish_reason
-            choice = {"index": 0, "delta": delta | piece, "finish_reason": reason}
+            text, end = (each, None) if isinstance(each, str) else (None, each)
+            choice = {"index": 0, **shown(text, first=first)}
+            choice["finish_reason"] = end and end.finish_reason
             yield encode(head | {"choices": [choice]})
-            delta = {}
+            first = False
             if end and counted:
-                yield encode(head | {"choices": [], "usage": usage([end])})
+                yield encode(head | {"choices": [], "usage": usage([end], form)})
     yield b"[DONE]"
 
 
-def usage(replies: Sequence[Reply]) -> dict[str, int]:
-    """Count the tokens of the prompt, as the model reads it, and of the replies."""
-    read, written = replies[0].read, sum(each.written for each in replies)
+def usage(replies: Sequence[Reply], form: SamplingForm) -> dict[str, int]:
+    """Count the tokens of the prompts, as the model reads them, and of `n` replies to each."""
+    read = sum(each.read for each in replies[:: form.n or 1])
+    written = sum(each.written for each in replies)
     counts = {"prompt_tokens": read, "completion_tokens": written}
     return counts | {"total_tokens": read + written}
 
@@ -241,7 +247,30 @@ async def generated(
     call: Call, form: ChatForm, chosen: Chosen
 ) -> AsyncGenerator[str | Reply, None]:
     """Yield the answers to the messages; in a stream, piece by piece."""
-    service, count, (system, turns) = call.service, form.n or 1, turns_of(form)
+    system, turns = turns_of(form)
+
+    def asking(generator: Generator, options: Decoding) -> list[Prompt]:
+        languages = languages_of(form)
+        return [generator.asking(turns, options, system=system, languages=languages)]
+
+    asked = answers(call, form, chosen[0], [*turns, system or ""], asking)
+    async with aclosing(asked):
+        async for each in asked:
+            yield each
+
+
+async def answers(
+    call: Call,
+    form: SamplingForm,
+    served: Served,
+    texts: Sequence[str],
+    asking: Callable[[Generator, Decoding], list[Prompt]],
+) -> AsyncGenerator[str | Reply, None]:
+    """Yield `n` answers to each of a decoder's prompts; a stream's single one piece by piece.
+
+    `texts` are counted in the queue until `asking` has made them prompts.
+    """
+    service, count = call.service, form.n or 1
     given = Decoding.of(
         {
             "max_tokens": form.most,
@@ -252,29 +281,30 @@ async def generated(
         }
     )
     with_n(call, form)
-    service.accept(call, [*turns, system or ""], given)
-    async with service.lease(call, chosen[0], count) as generator:
+    service.accept(call, texts, given)
+    async with service.lease(call, served, len(texts)) as generator:
         options = with_seed(given, generator.options)
-        languages = languages_of(form)
-        asking = partial(generator.asking, turns, options, system=system, languages=languages)
-        prompt = await service.in_thread(call, asking)
+        made = await service.in_thread(call, partial(asking, generator, options))
+        prompts = [each for each in made for _ in range(count)]
 
         def courses(see: See | None = None) -> list[Course[Any, Any, Generation]]:
-            prompts = [prompt._replace(see=see, number=number) for number in range(count)]
-            return [generator.continued(each, options) for each in prompts]
+            numbered = enumerate(prompts)
+            asked = [each._replace(see=see, number=number) for number, each in numbered]
+            return [generator.continued(each, options) for each in asked]
 
         if form.stream:
-            text = generator.growing(options, begins_text=True)
+            text = generator.growing(options, begins_text=made[0].begins_text)
             answers = service.growing(call, generator.scheduler, courses, text)
             async with aclosing(answers):
                 async for each in answers:
-                    yield each if isinstance(each, str) else reply_of(each, len(prompt.ids))
+                    yield each if isinstance(each, str) else reply_of(each, len(made[0].ids))
             return
-        for each in await service.ask(call, generator.scheduler, courses):
+        found = await service.ask(call, generator.scheduler, courses)
+        for each, prompt in zip(found, prompts, strict=True):
             yield reply_of(each, len(prompt.ids))
 
 
-def with_n(call: Call, form: ChatForm) -> Decoding | None:
+def with_n(call: Call, form: SamplingForm) -> Decoding | None:
     """Return the options for `n` answers, if given. Raises Refusal for too many."""
     if form.n is not None and form.n > (most := call.service.settings.limits.beam):
         what = f"n is {form.n}; this server allows at most {most}."
@@ -325,7 +355,7 @@ def cut(tokenizer: Tokenizer, text: str, most: int | None, read: int) -> Reply:
 def reply_of(generation: Generation | None, read: int) -> Reply:
     """Return a generated reply. Raises Refusal if a library failed."""
     if generation is None:
-        raise Refusal(500, "The messages could not be answered.", "Try others.", where="messages")
+        raise Refusal(500, "The prompt could not be answered.", "Try another one.")
     reason: Literal["stop", "length"] = "length" if generation.stopped == "length" else "stop"
     return Reply(generation.text, read, len(generation.tokens), reason)
 

@@ -8,7 +8,8 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.serve.endpoints import Endpoint
-from dragoman.serve.openai import OPENAI, Count
+from dragoman.serve.openai import OPENAI
+from dragoman.serve.openai_fields import Count
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.responses import json_response
 from dragoman.serve.schema import as_list

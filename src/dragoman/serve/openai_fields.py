@@ -1,4 +1,4 @@
-"""Fields of OpenAI's requests that clients send but this server does not act on.
+"""Fields that OpenAI's requests share, those that this server does not act on among them.
 
 They are accepted if they do not change the answer; a value that would is refused by name.
 """
@@ -12,6 +12,7 @@ from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.web import Call
 
 T = TypeVar("T")
+Count = Annotated[int, msgspec.Meta(ge=1)]
 Zero = Annotated[float, msgspec.Meta(ge=0, le=0)]
 NoList = Annotated[list[Any], msgspec.Meta(max_length=0)]
 Unforced = Literal["none", "auto"]
@@ -51,6 +52,31 @@ class UnusedFields(FreeFields, kw_only=True, forbid_unknown_fields=True):
     function_call: Unforced | None = None
 
 
+class StreamOptions(msgspec.Struct):
+    """What a stream contains besides the text."""
+
+    include_usage: bool = False
+
+
+class SamplingForm(UnusedFields, kw_only=True, forbid_unknown_fields=True):
+    """How a decoder answers."""
+
+    model: str
+    n: Count | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    max_tokens: Count | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+
+    @property
+    def most(self) -> int | None:
+        """The most tokens of an answer."""
+        return self.max_tokens
+
+
 LIMITED = {*UnusedFields.__struct_fields__} - {*FreeFields.__struct_fields__}
 
 
@@ -67,13 +93,15 @@ async def read(call: Call, kind: type[T]) -> T:
         if re.fullmatch(r"messages.*content.*\.type", refusal.where):
             what, where = "This server reads text only, no pictures or files.", refusal.where
             raise Refusal(400, what, "Leave them out of the messages.", where=where) from refusal
-        if refusal.where.startswith("input["):
-            what, do = "This server embeds texts, not the ids of tokens.", "Send texts"
-            do += " (LangChain: check_embedding_ctx_length=False)."
-            raise Refusal(400, what, do, where="input") from refusal
+        if refusal.where.startswith(("input[", "prompt[")):
+            what, do = "This server reads texts, not the ids of tokens.", "Send texts "
+            do += (
+                "(LangChain: check_embedding_ctx_length=False; lm-eval: tokenized_requests=False)."
+            )
+            raise Refusal(400, what, do, where=refusal.where.partition("[")[0]) from refusal
         raise
     if getattr(form, "logprobs", None):
-        what = "A chat completion has no log-probabilities."
+        what = "A completion has no log-probabilities."
         do = "Leave logprobs out; /v1/generate and /v1/score return them."
         raise Refusal(400, what, do, where="logprobs")
     return form

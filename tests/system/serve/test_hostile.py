@@ -387,4 +387,5 @@ def test_the_page_has_words_of_its_own_for_usual_refusals(live: Live) -> None:
         message = "{what} {do}".format(**answer.json["error"])
         assert re.search(known[name], message), message
         assert all(f"error.{name}" in each for each in labels.values())
-    assert re.findall(known["bytes"], refused["bytes"].body.decode()) == ["10,485,760"]
+    message = refused["bytes"].json["error"]["message"]
+    assert re.findall(known["bytes"], message) == ["10,485,760"]

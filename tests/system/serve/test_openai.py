@@ -15,6 +15,8 @@ from tests.unit.tasks.tiny_generator import save_generator
 import dragoman
 from dragoman.models.heads import NoHead
 from dragoman.serve.settings import ApiKeys
+from dragoman.tasks.generate.middle import SENTINELS
+from dragoman.text.train import TokenizerConfig, train_tokenizer
 
 openai = pytest.importorskip("openai", reason="the client 'openai' is not installed")
 
@@ -91,6 +93,56 @@ def test_usage_counts_the_whole_prompt(client: Client, folders: list[Path]) -> N
         assert usage.prompt_tokens == len(read)
         assert usage.completion_tokens <= 2
         assert usage.total_tokens == len(read) + usage.completion_tokens
+
+
+@needs_independent_rows
+def test_prompts_are_continued(chatting: Live, client: Client, folders: list[Path]) -> None:
+    """The older endpoint continues prompts as from Python, also without a chat template."""
+    generator = dragoman.load(folders[2])
+    options = dragoman.decoding.Decoding(seed=3, temperature=0.7, max_tokens=5)
+    prompts = ["the cat", "a big house"]
+    expected = [each.text for each in generator.generate(prompts, options=options)]
+    ask = {"model": "plain", "seed": 3, "temperature": 0.7, "max_tokens": 5}
+    answer = client.completions.create(**ask, prompt=prompts)
+    assert [one.index for one in answer.choices] == [0, 1]
+    assert [one.text for one in answer.choices] == expected
+    read = sum(len(generator.encode(prompt)) for prompt in prompts)
+    assert (answer.object, answer.usage.prompt_tokens) == ("text_completion", read)
+    assert answer.choices[0].finish_reason in {"stop", "length"}
+    counted = {"stream": True, "stream_options": {"include_usage": True}}
+    *chunks, last = client.completions.create(**ask, prompt=prompts[0], **counted)
+    assert "".join(each.choices[0].text for each in chunks) == expected[0]
+    assert chunks[-1].choices[0].finish_reason == answer.choices[0].finish_reason
+    assert last.usage.prompt_tokens == len(generator.encode(prompts[0]))
+    several = client.completions.create(**ask, prompt=prompts, n=2)
+    assert (len(several.choices), several.choices[0].text) == (4, expected[0])
+    assert several.usage.prompt_tokens == read
+    refused: dict[str, dict[str, Any]] = {
+        "not repeat the prompt": {"echo": True},
+        "not support logprobs": {"logprobs": 1},
+        "tokenized_requests=False": {"prompt": [[1, 2]]},
+        "Only one prompt can be streamed": {"prompt": prompts, "stream": True},
+        "no special token <prefix>": {"suffix": "a dog"},
+    }
+    for what, wrong in refused.items():
+        ask = {"model": "plain", "prompt": "a"} | wrong
+        answered = chatting.post("/v1/completions", ask, {"authorization": "Bearer k"})
+        assert answered.status == 400
+        assert what in answered.json["error"]["message"]
+
+
+def test_a_gap_is_filled(tmp_path: Path) -> None:
+    """With a suffix, the completion is what is between, as editors ask for it."""
+    tokenizer = train_tokenizer(50 * [TEXT], TokenizerConfig(vocab_size=320, specials=SENTINELS))
+    folder = save_generator(tmp_path / "code", tokenizer=tokenizer)
+    generator, sampling = dragoman.load(folder), {"seed": 5, "temperature": 3.0, "max_tokens": 9}
+    options = dragoman.decoding.Decoding(**sampling)
+    between = generator.fill("the cat", " a dog", options)
+    assert between.text != generator.generate("the cat", options=options).text
+    with serving(folder) as live:
+        ask = {"model": "code", "prompt": "the cat", "suffix": " a dog"} | sampling
+        answer = live.post("/v1/completions", ask)
+        assert answer.json["choices"][0]["text"] == between.text
 
 
 def test_messages_name_one_pair_of_languages(client: Client) -> None:

@@ -215,21 +215,32 @@ class Generator(Answering[Decoding, Generation]):
     def fill(self, prefix: str, suffix: str, options: Decoding | None = None) -> Generation:
         """Generate the text between two others, by a model that learned with the middle last.
 
-        Raises InputError for one that did not (its tokenizer lacks the tokens that mark the parts),
-        and if the two leave no room in what the model sees at once.
+        Raises InputError as `prompt` does.
         """
         options = self._chosen(options)
+        middle = self.prompt(prefix, options, suffix)
+        (found,) = self.scheduler.submit([self.continued(middle, options)]).in_order()
+        return found
+
+    def prompt(self, text: str, options: Decoding, suffix: str | None = None) -> Prompt:
+        """Return the prompt for what follows a text, or for what is between it and a suffix.
+
+        Raises InputError for an empty text and, with a suffix, for a model that did not learn with
+        the middle last (its tokenizer lacks the tokens that mark the parts), and if the two leave
+        no room in what the model sees at once.
+        """
+        ids = self.encode(text, options)
+        if suffix is None:
+            return self._prompt(text, ids)
         (suffix_ids,) = self.tokenizer.encode_rest(as_texts([suffix]))
-        ids = Middle(self.tokenizer).prompt(self.encode(prefix), suffix_ids)
+        ids = Middle(self.tokenizer).prompt(ids, suffix_ids)
         context = self._ids.context(options)
         if context is not None and len(ids) >= context:
             raise InputError(
                 f"Prefix and suffix are {len(ids):,} tokens, and the model sees {context:,} at "
                 "once; shorten one of them."
             )
-        middle = Prompt(prefix, ids, self._codec.begins_text(prefix))
-        (found,) = self.scheduler.submit([self.continued(middle, options)]).in_order()
-        return found
+        return Prompt(text, ids, self._codec.begins_text(text))
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """Score given texts: pairs of a prompt and its continuation.
@@ -250,7 +261,7 @@ class Generator(Answering[Decoding, Generation]):
 
     def watch(self, text: str, options: Decoding, strategy: Strategy) -> Generation:
         """Continue a prompt as `generate` does, by a strategy that wraps `strategy_of(options)`."""
-        prompt = self._prompt(text, self.encode(text, options))
+        prompt = self.prompt(text, options)
         best: dict[int, list[Hypothesis]] = {}
         with self._ids.model.inference():
             for step in self._ids.steps([prompt], strategy, options):
