@@ -119,16 +119,18 @@ def make_app(service: Service) -> Starlette:
         allowed = (error.headers or {}).get("Allow")
         why = f"this path takes {allowed}." if allowed else "no such path."
         log("refused", {"status": error.status_code})  # a path may contain a text
+        path = request.scope["path"]
+        theirs = (each for start, each in DIALECTS.items() if path.startswith(start))
+        dialect = next(theirs, OPERATOR)
+        other = "; OpenAI's begin with /v1." if dialect is OPERATOR else "."
         refusal = Refusal(
             error.status_code,
             f"{phrase}: {why}",
-            "GET /openapi.json lists all paths; OpenAI's begin with /v1.",
+            f"GET /openapi.json lists all paths{other}",
             where="path",
             headers=error.headers,
         )
-        path = request.scope["path"]
-        theirs = (each for start, each in DIALECTS.items() if path.startswith(start))
-        return next(theirs, OPERATOR).error(refusal)
+        return dialect.error(refusal)
 
     origins = list(service.settings.cors)
     cors = Middleware(
