@@ -282,10 +282,11 @@ async def answers(
     )
     with_n(call, form)
     service.accept(call, texts, given)
-    async with service.lease(call, served, len(texts)) as generator:
+    async with service.lease(call, served, count) as generator:
         options = with_seed(given, generator.options)
         made = await service.in_thread(call, partial(asking, generator, options))
         prompts = [each for each in made for _ in range(count)]
+        call.notes["texts"] = len(prompts)
 
         def courses(see: See | None = None) -> list[Course[Any, Any, Generation]]:
             numbered = enumerate(prompts)

@@ -48,7 +48,7 @@ class CompletionAnswer(msgspec.Struct):
 
 async def completions(call: Call, form: CompletionForm) -> Response:
     """Continue prompts."""
-    texts, count = as_list(form.prompt), form.n or 1
+    texts = as_list(form.prompt)
     served = call.service.shelf.find(form.model, "generate")
     if form.echo:
         raise Refusal(
@@ -58,7 +58,7 @@ async def completions(call: Call, form: CompletionForm) -> Response:
     def asking(generator: Generator, options: Decoding) -> list[Prompt]:
         return [generator.prompt(text, options, form.suffix or None) for text in texts]
 
-    answer = answers(call, form, served, texts * count, asking)
+    answer = answers(call, form, served, texts, asking)
     head = head_of(form, "cmpl", "text_completion")
     if form.stream:
         if len(texts) > 1:

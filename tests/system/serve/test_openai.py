@@ -136,7 +136,7 @@ def test_a_gap_is_filled(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(50 * [TEXT], TokenizerConfig(vocab_size=320, specials=SENTINELS))
     folder = save_generator(tmp_path / "code", tokenizer=tokenizer)
     generator, sampling = dragoman.load(folder), {"seed": 5, "temperature": 3.0, "max_tokens": 9}
-    options = dragoman.decoding.Decoding(**sampling)
+    options = dragoman.decoding.Decoding.of(sampling)
     between = generator.fill("the cat", " a dog", options)
     assert between.text != generator.generate("the cat", options=options).text
     with serving(folder) as live:
