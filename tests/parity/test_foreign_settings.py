@@ -114,11 +114,35 @@ def test_a_setting_is_applied_as_by_their_class(
     assert (ours != before) == ("forced_eos_token_id" not in settings)
 
 
-def test_folders_of_2020_say_it_in_their_config(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["eos_token_id", "decoder_start_token_id", "bad_words_ids"])
+def test_generation_has_ids_of_its_own(key: str, tmp_path: Path) -> None:
+    """Its settings name the end, and the start or else bos; nobody can forbid the end."""
+    model = make_translator(tmp_path, "bart", 4.0, max_new_tokens=6)
+    eos, other = model.config.eos_token_id, read_tokenizer(tmp_path).mask_token_id
+    model.final_logits_bias[0, other] = 4.0
+    model.save_pretrained(tmp_path)
+    before = their_texts(tmp_path, "bart", model, LINES)
+    ids = {"eos_token_id": other, "bad_words_ids": [[eos]], "decoder_start_token_id": None}
+    rewrite(tmp_path, **{key: ids[key]})
+    model.generation_config = transformers.GenerationConfig.from_pretrained(tmp_path)
+    translator = dragoman.load(tmp_path, device="cpu", as_published=True)
+    ours = [found.text for found in translator.translate(LINES)]
+    assert ours == their_texts(tmp_path, "bart", model, LINES)
+    assert (ours == before) == (key == "bad_words_ids")
+
+
+@pytest.mark.parametrize("key", ["forced_bos_token_id", "force_bos_token_to_be_generated"])
+def test_folders_of_2020_say_it_in_their_config(key: str, tmp_path: Path) -> None:
     """The settings are in config.json, as for bart-large-cnn, which had no other file."""
     said: dict[str, Any] = {"num_beams": 4, "length_penalty": 2.0, "early_stopping": True}
     said |= {"max_length": 142, "min_length": 56, "no_repeat_ngram_size": 3}
-    said |= {"forced_bos_token_id": 0, "bad_words_ids": [[16]], "vocab_size": 29}
+    said |= {
+        "bad_words_ids": [[16]],
+        "vocab_size": 29,
+        "bos_token_id": 0,
+        key: 0 if key[5] == "d" else True,
+    }
+    said |= {"decoder_start_token_id": 2}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bart", **SMALL, **said}))
     config = open_folder(tmp_path).config
     decoding, published = config.decoding, config.published
@@ -209,6 +233,9 @@ def test_each_setting_that_is_not_applied_is_named(tmp_path: Path) -> None:
         assert named(folder, **without_effect) == ""
         assert named(folder, **sampling) == ""
         assert " sets eta_of_tomorrow, typical_p, which dragoman" not in named(folder)
+    message = named(translator, eos_token_id=[2, 5], forced_eos_token_id=5, typical_p=1.0)
+    assert " sets eos_token_id, forced_eos_token_id, which dragoman does not apply" in message
+    rewrite(translator, eos_token_id=2, forced_eos_token_id=None, typical_p=0.5)
     message = named(translator, do_sample=True, guidance_scale=2.0, eta_of_tomorrow=1)
     names = "do_sample, eta_of_tomorrow, guidance_scale, temperature, top_k, top_p, typical_p"
     assert f"generation_config.json sets {names}, which dragoman does not apply" in message

@@ -7,6 +7,7 @@ one cannot be ignored silently.
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
     try:
         model = family(hf).config(hf)
         file = generation if generation.is_file() else file
+        if isinstance(model, EncoderDecoderConfig):
+            model = _as_generated(said, model)
         published = _published(hf, said, model)
         return FolderConfig(
             format=AS_IT_IS,
@@ -64,8 +67,25 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
 def _settings(folder: Path, hf: HF) -> dict[str, Any]:
     """Return the decoding options that are not null."""
     file = folder / GENERATION
+    if not file.is_file() and hf.get("force_bos_token_to_be_generated"):  # BART in 2020
+        hf = {**hf, "forced_bos_token_id": hf.get("bos_token_id")}
     said = read_object(file) if file.is_file() else hf
     return {key: value for key, value in said.items() if value is not None}
+
+
+def _as_generated(said: HF, model: EncoderDecoderConfig) -> EncoderDecoderConfig:
+    """Return the config with the ids that begin and end the targets of `generate`.
+
+    It reads them in the decoding options, and begins with bos if these name no other start.
+    """
+    start = said.get("bos_token_id", model.bos_id) if model.bos_id != UNKNOWN_ID else UNKNOWN_ID
+    ends = said.get("eos_token_id")
+    end = next(iter(ends), None) if isinstance(ends, list) else ends
+    return replace(
+        model,
+        bos_id=int(said.get("decoder_start_token_id", start)),
+        eos_id=model.eos_id if end is None else int(end),
+    )
 
 
 def _decoding(hf: HF, said: HF) -> Decoding:
@@ -128,7 +148,7 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
         forbidden=forbidden,
         forbidden_sequences=sequences,
         begin=() if begin is None or not translates else (int(begin),),
-        forced_end=translates and "forced_eos_token_id" in said,
+        forced_end=translates and _ends_alone(said.get("forced_eos_token_id"), model),
         ends=_ends(said, size) if isinstance(model, DecoderOnlyConfig) else (),
         early_stopping=STOPPING[stopping],
         renormalize=bool(said.get("renormalize_logits", False)),
@@ -148,12 +168,18 @@ def _ends(said: HF, size: int) -> tuple[int, ...]:
     return tuple(id_ for id_ in ids if 0 <= id_ < size)
 
 
+def _ends_alone(ids: object, model: ModelConfig) -> bool:
+    """Whether an id, or a list, is the one id that ends a target."""
+    return ids in (model.eos_id, [model.eos_id])
+
+
 def _forbidden(said: HF, size: int) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """Return the forbidden sequences of several ids, and the forbidden single ids.
 
     Those with an id beyond the vocabulary are left out: they cannot occur.
     """
     words = {tuple(map(int, word)) for word in said.get("bad_words_ids", ())}
+    words -= {(end,) for end in _ends(said, size)}  # ignored there
     words |= {(int(id_),) for id_ in said.get("suppress_tokens", ())}
     within = sorted(word for word in words if word and all(0 <= id_ < size for id_ in word))
     single = tuple(word[0] for word in within if len(word) == 1)
@@ -224,6 +250,8 @@ NOT_APPLIED: Mapping[str, object] = {
     "num_beam_groups": 1,
 }
 """Settings that are not applied, with the value that has no effect."""
+ENDS = _names("eos_token_id forced_eos_token_id")
+"""Applied to translators if they name the same id, and no others."""
 ONLY_SAMPLING = _names("top_h typical_p epsilon_cutoff eta_cutoff")
 """Those of them that have no effect without sampling."""
 KNOWN = APPLIED | IRRELEVANT | TRANSLATORS.keys() | SAMPLING.keys() | NOT_APPLIED.keys()
@@ -249,6 +277,8 @@ def warn_of_settings(folder: Path, hf: HF, model: ModelConfig) -> None:
     without_effect = frozenset() if samples else ONLY_SAMPLING | SAMPLING.keys()
 
     def changes_texts(key: str, value: object) -> bool:
+        if key in ENDS and translates:
+            return not _ends_alone(value, model)
         if key in neutral:
             return key not in without_effect and value not in (neutral[key], [], {})
         return alone and key not in KNOWN
