@@ -233,6 +233,44 @@ def test_accents_are_those_that_they_keep(
         assert ours.encode(line) == wanted, line
 
 
+@pytest.mark.parametrize(
+    ("family", "key", "value"),
+    [
+        ("bert", "do_lower_case", False),
+        ("bert", "strip_accents", False),
+        ("bert", "tokenize_chinese_chars", False),
+        *((family, "add_prefix_space", True) for family in ("bart", "roberta")),
+        *((family, "add_bos_token", True) for family in ("bert", "roberta", "fsmt", "t5", "nllb")),
+        *((family, "add_eos_token", False) for family in ("bart", "xlm-roberta", "fsmt", "t5")),
+    ],
+)
+def test_settings_overrule_a_tokenizer_json_as_theirs(
+    tmp_path: Path, family: str, key: str, value: object
+) -> None:
+    """Their classes build some parts by the settings, and know no others."""
+    both(tmp_path, family)
+    set_keys(tmp_path, "tokenizer_config.json", **{key: value})
+    config = json.loads((tmp_path / "config.json").read_bytes())
+    ours, theirs = read_tokenizers(tmp_path, config)[0], transformers.AutoTokenizer
+    frame, lines = ours.frame(), (*SENTENCES, "ÉCOLE 海man")
+    found = [[*frame.before, *ids, *frame.after] for ids in ours.encode_batch(lines)]
+    assert found == theirs.from_pretrained(tmp_path)([*lines]).input_ids
+
+
+@pytest.mark.parametrize("family", ["marian", "m2m100", "t5"])
+@pytest.mark.parametrize("older", [False, True])
+def test_a_token_that_only_settings_add_is_refused(
+    tmp_path: Path, family: str, *, older: bool
+) -> None:
+    """Their class finds it in texts; the vocabulary has no place for it."""
+    both(tmp_path, family, fast=False)
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<term>": 900} if older else {}))
+    added = {} if older else {"900": {"content": "<term>", "special": False}}
+    set_keys(tmp_path, "tokenizer_config.json", added_tokens_decoder=added)
+    with pytest.raises(InputError, match="add '<term>' to its vocabulary, which is not supported"):
+        read_tokenizers(tmp_path, json.loads((tmp_path / "config.json").read_bytes()))
+
+
 def test_new_special_tokens_are_numbered_in_their_order(tmp_path: Path) -> None:
     """Tokens that settings name and the vocabulary lacks: first the roles, then the others."""
     config = FAMILIES["gpt2"](tmp_path)

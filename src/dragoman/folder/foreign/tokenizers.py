@@ -12,20 +12,17 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
-from dragoman.files.reading import LARGEST_JSON, read_file
 from dragoman.folder.foreign import FAMILIES, RULES
 from dragoman.folder.foreign.reading import HF
-from dragoman.folder.format import JOINT
-from dragoman.folder.tokenizers.built import from_merges, from_pieces, from_words
+from dragoman.folder.tokenizers.built import from_json, from_merges, from_pieces, from_words
 from dragoman.folder.tokenizers.fast import ForeignTokenizer
 from dragoman.folder.tokenizers.files import TokenizerFolder, refusing
 from dragoman.folder.tokenizers.pieces import MARIAN_FILES, read_m2m100, read_marian
-from dragoman.text.limits import parse
 from dragoman.text.tokenizer import Tokenizer
 
 SPM = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 MADE: Mapping[tuple[str, ...], Callable[[TokenizerFolder], ForeignTokenizer | Backend]] = {
-    ("tokenizer.json",): lambda found: parse(read_file(found.path / JOINT, LARGEST_JSON)),
+    ("tokenizer.json",): from_json,
     ("sentencepiece.bpe.model", "vocab.json"): read_m2m100,
     ("vocab.txt",): from_words,
     ("vocab.json", "merges.txt"): from_merges,

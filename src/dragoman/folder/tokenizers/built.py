@@ -11,10 +11,13 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordPiece
 
 from dragoman.errors import InputError
-from dragoman.files.reading import read_file
+from dragoman.files.reading import LARGEST_JSON, read_file
 from dragoman.folder.tokenizers.files import LANGUAGE, Pieces, Scores, TokenizerFolder, read_vocab
 from dragoman.folder.tokenizers.vocabularies import LARGEST
+from dragoman.text.limits import parse
 
+WORD_PIECES, BYTE_PAIRS = ("bert", "distilbert", "mpnet"), ("bart", "roberta")
+"""Kinds of tokenizers whose settings overrule the normalizer, or the space before a text."""
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 """The first ids of mBART and NLLB, instead of SentencePiece's first three."""
 
@@ -44,17 +47,33 @@ def from_words(folder: TokenizerFolder) -> Backend:
     lines = read_file(folder.path / "vocab.txt", LARGEST).decode().removesuffix("\n").split("\n")
     vocab = {line.rstrip("\r"): id_ for id_, line in enumerate(lines)}
     backend = Backend(WordPiece(vocab, unk_token=folder.name_of("unk", vocab) or "[UNK]"))
+    backend.normalizer = _bert_normalizer(folder)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece(prefix="##")
+    cls, sep = (folder.name_of(role, vocab) or role for role in ("cls", "sep"))
+    backend.post_processor = processors.BertProcessing((sep, vocab[sep]), (cls, vocab[cls]))
+    return backend
+
+
+def _bert_normalizer(folder: TokenizerFolder) -> normalizers.BertNormalizer:
     accents = folder.settings.get("strip_accents")
-    backend.normalizer = normalizers.BertNormalizer(
+    return normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=folder.flag("tokenize_chinese_chars", default=True),
         strip_accents=accents if isinstance(accents, bool) else None,
         lowercase=folder.flag("do_lower_case", default=True),
     )
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece(prefix="##")
-    cls, sep = (folder.name_of(role, vocab) or role for role in ("cls", "sep"))
-    backend.post_processor = processors.BertProcessing((sep, vocab[sep]), (cls, vocab[cls]))
+
+
+def from_json(folder: TokenizerFolder) -> Backend:
+    """Read a `tokenizer.json`, with the settings that these classes prefer to what is in it."""
+    backend = parse(read_file(folder.path / "tokenizer.json", LARGEST_JSON))
+    found = backend.normalizer, backend.pre_tokenizer
+    if folder.kind in WORD_PIECES and isinstance(found[0], normalizers.BertNormalizer):
+        backend.normalizer = _bert_normalizer(folder)
+    if folder.kind in BYTE_PAIRS and isinstance(found[1], pre_tokenizers.ByteLevel):
+        found[1].add_prefix_space = folder.flag("add_prefix_space", default=False)
+        backend.pre_tokenizer = found[1]
     return backend
 
 

@@ -33,10 +33,17 @@ class ForeignTokenizer(Tokenizer):
     def _begin(self, vocab: Mapping[str, int]) -> None:
         """Find the ids of the special tokens.
 
+        Raises InputError for tokens that only the settings add: their class finds them in texts.
         bos is the token that a decoder begins with: the config's decoder_start_token_id if set,
         otherwise bos, cls or the config's bos_token_id (Qwen). If there is no padding token, eos is
         used; its value does not matter.
         """
+        if unread := [name for name in self.folder.added if name not in vocab]:
+            raise InputError(
+                f"{self.folder.path}: the settings of the tokenizer add {unread[0]!r:.40} to its "
+                "vocabulary, which is not supported without a tokenizer.json that has it; write "
+                "one with transformers, or take the folder from before it was added."
+            )
         self.vocab_size = max(vocab.values(), default=-1) + 1
         roles = {role: vocab.get(self.folder.name_of(role, vocab) or "") for role in USUAL}
         self._roles = {role: id_ for role, id_ in roles.items() if id_ is not None}
@@ -166,8 +173,10 @@ class ForeignTokenizer(Tokenizer):
     @cached_property
     def _frame(self) -> Frame:
         """The ids that the settings or the post-processor put around a text."""
-        settings, eos = self.folder.settings, (self.eos_id,)
-        if "add_bos_token" in settings or "add_eos_token" in settings:
+        settings, eos, rules = self.folder.settings, (self.eos_id,), self.folder.rules
+        framed = not {"cls", "sep"}.isdisjoint(self._roles)  # by classes without these settings
+        own = framed or rules.frame or rules.lang
+        if not own and ("add_bos_token" in settings or "add_eos_token" in settings):
             bos = self.folder.flag("add_bos_token", default=False) and "bos" in self._roles
             ends = self.folder.flag("add_eos_token", default=False)
             return Frame((self._roles["bos"],) if bos else (), eos if ends else ())
@@ -177,7 +186,6 @@ class ForeignTokenizer(Tokenizer):
         last = next((at for at in range(len(ids), first, -1) if not mask[at - 1]), first)
         before, after = tuple(ids[:first]), tuple(ids[last:])
         named = [id_ for id_ in before + after if id_ in self.languages.values()]
-        rules = self.folder.rules
         if self.languages and rules.lang is not None:
             lang = self.languages.get(str(settings.get("src_lang") or rules.lang))
             code = tuple(named[:1]) if lang is None else (lang,)

@@ -159,6 +159,13 @@ class TokenizerFolder:
         ]
         return [name for name in map(_content, found) if name]
 
+    @property
+    def added(self) -> list[str]:
+        """The tokens that the settings add to the vocabulary, in newer and in older files."""
+        listed = _listed(self.settings.get("added_tokens_decoder"))
+        older = read_object(self.path / SETTINGS[2]) if self.has(SETTINGS[2]) else {}
+        return [name for name in (*map(_content, listed), *older) if name]
+
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a boolean setting."""
         value = self.settings.get(name)
