@@ -29,6 +29,7 @@ MODES = {
     "lasttoken": "pooling_mode_lasttoken",
 }
 LONGEST = 40
+ST = "sentence_transformers.models"
 
 
 def write(path: Path, content: object) -> None:
@@ -258,10 +259,30 @@ def test_a_prompt_and_lowercasing_are_the_folders(tmp_path: Path) -> None:
     assert np.allclose(
         dragoman.load(tmp_path, device="cpu").embed("A man"), plain[0], rtol=0, atol=ROUNDING
     )
-    write(tmp_path / "sentence_bert_config.json", {"do_lower_case": True})
+    (tmp_path / "sentence_bert_config.json").unlink()
+    write(tmp_path / "sentence_roberta_config.json", {"do_lower_case": True})
     assert np.allclose(
         dragoman.load(tmp_path, device="cpu").embed("A MAN"), plain[1], rtol=0, atol=ROUNDING
     )
+
+
+def test_the_prompt_is_stripped_with_its_text(tmp_path: Path) -> None:
+    """sentence-transformers drops white space around both, none between them, which bytes see."""
+    sentence_folder(tmp_path, {}, kind="modernbert")
+    plain = dragoman.load(tmp_path, device="cpu").embed(["query:  A man", "query:"])
+    prompts = {"prompts": {"query": " query: "}, "default_prompt_name": "query"}
+    write(tmp_path / "config_sentence_transformers.json", prompts)
+    found = dragoman.load(tmp_path, device="cpu").embed([" A man ", ""])
+    assert np.allclose(found, plain, rtol=0, atol=ROUNDING)
+
+
+def test_the_tokenizer_limits_a_length_that_is_not_given(tmp_path: Path) -> None:
+    """Its model_max_length applies; some files have no number of tokens there."""
+    sentence_folder(tmp_path, {"pooling_mode": "mean"})
+    write(tmp_path / "sentence_bert_config.json", {"max_seq_length": None})
+    for said, length in ((20, 18), (1e30, ENCODER["max_position_embeddings"] - 2)):
+        set_keys(tmp_path, "tokenizer_config.json", model_max_length=said)
+        assert dragoman.load(tmp_path, device="cpu").max_tokens == length
 
 
 @pytest.mark.parametrize(
@@ -273,14 +294,24 @@ def test_a_prompt_and_lowercasing_are_the_folders(tmp_path: Path) -> None:
             {"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True},
             "is not supported",
         ),
+        ("1_Pooling/config.json", {"pooling_mode_cls_token": True}, 'by .*"cls", "mean".* is not'),
+        ("tokenizer_config.json", {"truncation_side": "left"}, 'truncation_side = "left" is not'),
         ("modules.json", [{"path": "../..", "type": "a.Transformer"}], "in one below"),
-        ("modules.json", [{"path": "", "type": "a.CLIPModel"}], "has the modules CLIPModel"),
+        ("modules.json", [{"path": "", "type": f"{ST}.CLIPModel"}], "has the modules CLIPModel"),
         ("modules.json", {"path": 3}, "does not list modules"),
         ("modules.json", [{"path": 3, "type": 4}], "does not list modules"),
         (
             "modules.json",
-            [{"path": "", "type": "a.Transformer"}, {"path": "Mean", "type": "a.Pooling"}],
+            [{"path": "", "type": f"{ST}.Transformer"}, {"path": "Mean", "type": f"{ST}.Pooling"}],
             "asks for Mean/config.json, but only 1_Pooling/config.json, ",
+        ),
+        (
+            "modules.json",
+            [
+                {"path": "", "type": "custom_st.Transformer"},
+                {"path": "1_P", "type": f"{ST}.Pooling"},
+            ],
+            "has the modules custom_st.Transformer, Pooling; only",
         ),
         ("2_Dense/config.json", {"activation_function": "torch.nn.Softmax"}, "Softmax is not"),
         ("2_Dense/config.json", {"activation_function": "torch.nn.Tanh"}, "32 numbers"),

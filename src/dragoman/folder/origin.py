@@ -28,11 +28,16 @@ from dragoman.folder.opening import ModelFolder
 from dragoman.models.config import ModelConfig
 
 LAYOUT, REST = "tensors.json", "rest.safetensors"
+SENTENCES = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "xlm-roberta")
+)
+"""The names that sentence-transformers has had for one file; it reads the first that exists."""
 KEPT = (
     *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
     *("preprocessor_config.json", "processor_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
+    *("modules.json", *SENTENCES, "config_sentence_transformers.json"),
     *("vocab.json", "target_vocab.json", "vocab-src.json", "vocab-tgt.json"),
     *("vocab.txt", "merges.txt"),
     *("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),

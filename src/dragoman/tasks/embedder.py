@@ -29,7 +29,7 @@ from dragoman.files.reading import read_file, read_object
 from dragoman.files.writing import replacing
 from dragoman.folder.format import ReadingDefaults
 from dragoman.folder.opening import ModelFolder
-from dragoman.folder.origin import NESTED
+from dragoman.folder.origin import NESTED, SENTENCES
 from dragoman.models import EncoderOnly, ModelConfig
 from dragoman.models.build import reading
 from dragoman.models.heads import mean_of
@@ -67,7 +67,7 @@ POOLING_MODES = {
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
     "pooling_mode_weightedmean_tokens": "weightedmean",
 }
-"""The switches of older folders, and their newer names."""
+"""The switches of older folders, and their newer names; the mean is on unless it is off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Embedder(EncoderReader[Embedding, Vector]):
         return sum(min(len(ids or ()), self.max_tokens) + 2 for ids in self._encode(texts))
 
     def _encode(self, texts: Sequence[str]) -> list[list[int] | None]:
-        read_texts = [f"{self.pooling.prompt}{text.strip()}" for text in texts]
+        read_texts = [f"{self.pooling.prompt}{text}".strip() for text in texts]
         if self.pooling.lowercase:
             read_texts = [text.lower() for text in read_texts]
         return encode_each(self.tokenizer.encode_batch, read_texts)
@@ -258,14 +258,10 @@ def read_pooling(folder: ModelFolder) -> Pooling:
             f"{path / MODULES} has the modules {', '.join(kinds)}; only Transformer, Pooling and "
             "then, if at all, Dense and Normalize are supported."
         )
-    settings = _optional(path / "sentence_bert_config.json")
+    file = next((path / name for name in SENTENCES if (path / name).is_file()), path / SENTENCES[0])
+    settings = _optional(file)
     named = _optional(path / "config_sentence_transformers.json")
-    length = settings.get("max_seq_length")
-    if length is not None and (type(length) is not int or length <= FRAME):
-        raise InputError(
-            f"{path / 'sentence_bert_config.json'}: max_seq_length must be a whole number above "
-            f"{FRAME}, not {length!r}."
-        )
+    length = _length(file, settings.get("max_seq_length"))
     pooling = _of_module(path, f"{modules[1][1]}/config.json")
     hf = read_object(pooling)
     prompt = _prompt(path, named)
@@ -282,11 +278,29 @@ def read_pooling(folder: ModelFolder) -> Pooling:
     )
 
 
+def _length(file: Path, length: object) -> int | None:
+    """Return how many tokens are read: `max_seq_length`, or what the tokenizer says without it."""
+    beside = file.with_name("tokenizer_config.json")
+    tokenizer = _optional(beside)
+    if (side := tokenizer.get("truncation_side", "right")) != "right":
+        raise InputError(
+            f'{beside}: truncation_side = {json.dumps(side)} is not supported; only "right" is.'
+        )
+    if length is None:
+        most = tokenizer.get("model_max_length")
+        return most if type(most) is int and most > FRAME else None  # some files say 1e30
+    if type(length) is not int or length <= FRAME:
+        raise InputError(
+            f"{file}: max_seq_length must be a whole number above {FRAME}, not {length!r}."
+        )
+    return length
+
+
 def _modules(path: Path) -> list[tuple[str, str]]:
     file = path / MODULES
     try:
         listed = json.loads(read_file(file, MOST))
-        modules = [(one["type"].rpartition(".")[2], one["path"]) for one in listed]
+        modules = [(_name(one["type"]), one["path"]) for one in listed]
         inside = all(re.fullmatch(r"[\w-]*", name) for _, name in modules)
     except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{file} does not list modules; download it again.") from error
@@ -295,6 +309,11 @@ def _modules(path: Path) -> list[tuple[str, str]]:
             f"{file} must have the first module in the folder itself, the others in one below."
         )
     return modules
+
+
+def _name(kind: str) -> str:
+    """Return the name of a class, with its package if it is another's."""
+    return kind.rpartition(".")[2] if kind.startswith("sentence_transformers.") else kind
 
 
 def _of_module(path: Path, name: str) -> Path:
@@ -341,7 +360,7 @@ def _optional(path: Path) -> dict[str, Any]:
 
 
 def _mode(path: Path, hf: Mapping[str, Any]) -> Mode:
-    switched = [name for key, name in POOLING_MODES.items() if hf.get(key)]
+    switched = [name for key, name in POOLING_MODES.items() if hf.get(key, name == "mean")]
     chosen = hf.get("pooling_mode", switched)
     chosen = [chosen] if isinstance(chosen, str) else chosen
     for mode in get_args(Mode):
