@@ -350,6 +350,10 @@ def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, A
             {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "LABEL_0"}},
             "has 1 label, so the model gives a number and no label, .* not supported; take one of",
         ),
+        (
+            {"architectures": ["BertForTokenClassification"], "id2label": {"1": "a", "2": "b"}},
+            "id2label = .* not supported; it must number 2 labels from 0",
+        ),
     ],
 )
 def test_it_is_said_what_is_read_instead(keys: dict[str, Any], said: str) -> None:

@@ -111,6 +111,10 @@ def _labels(hf: HF) -> tuple[str, ...]:
             f"id2label has {counted(len(labels), 'label')}, so the model gives a number and no "
             "label, as rerankers do, which is not supported; take one of two labels or more"
         )
+    numbers = sorted(map(int, labels))
+    if numbers != [*range(len(labels))]:
+        known = f"it must number {counted(len(labels), 'label')} from 0"
+        raise InputError(unsupported("id2label", labels, known))
     return tuple(labels[key] for key in sorted(labels, key=int))
 
 
@@ -244,7 +248,7 @@ MPNET = replace(
     fields={
         **{key: source for key, source in ROBERTA.fields.items() if key != "num_token_types"},
         "positions": lambda hf: RelativeBias(max_length=hf["max_position_embeddings"] - OFFSET),
-        "head": _head("MPNet"),
+        "head": _head("MPNet", always_gelu=True),
     },
     modules={
         **ROBERTA.modules,

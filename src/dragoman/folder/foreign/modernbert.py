@@ -52,7 +52,7 @@ def _head(hf: HF) -> Head:
 
 
 def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
-    near = SlidingWindow(size=hf["local_attention"] // 2, causal=False)
+    near = SlidingWindow(size=hf.get("sliding_window", hf["local_attention"] // 2), causal=False)
     period = hf["global_attn_every_n_layers"]
     return patterns(hf, lambda layer: layer % period != 0, Full(), near)
 

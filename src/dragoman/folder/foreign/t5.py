@@ -18,7 +18,14 @@ from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign.reading import ACTIVATIONS, HF, Family, token_ids, unsupported
+from dragoman.folder.foreign.reading import (
+    ACTIVATIONS,
+    HF,
+    Family,
+    activation,
+    token_ids,
+    unsupported,
+)
 from dragoman.folder.foreign.weights import Table, either, instead, joined, under
 from dragoman.folder.tokenizers.built import by_scores, cut_at_words
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
@@ -57,7 +64,7 @@ DECODER: Table = {
 
 
 def _scales(hf: HF) -> bool:
-    return bool(hf.get("scale_decoder_outputs", hf.get("tie_word_embeddings", True)))
+    return bool(hf.get("scale_decoder_outputs", hf.get("tie_word_embeddings") is not False))
 
 
 def _positions(hf: HF) -> RelativeBias:
@@ -78,7 +85,12 @@ def _untied(hf: HF, state: Mapping[str, Tensor]) -> HF:
 
 
 def _activation(hf: HF) -> Activation:
-    """Read `ACTIVATION` or `gated-ACTIVATION`; `gated-gelu` means the tanh approximation."""
+    """Read `ACTIVATION` or `gated-ACTIVATION`; `gated-gelu` means the tanh approximation.
+
+    Files since 2022 name it in another key too, which their class prefers.
+    """
+    if hf.get("dense_act_fn") is not None:
+        return activation("dense_act_fn")(hf)
     name = hf["feed_forward_proj"]
     plain = name.removeprefix("gated-")
     if plain not in ACTIVATIONS:
