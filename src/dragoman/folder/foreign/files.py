@@ -28,6 +28,7 @@ from dragoman.folder.foreign import FAMILIES, family
 from dragoman.folder.foreign.marian import read_marian, read_marian_config
 from dragoman.folder.foreign.pickled import read_pickled
 from dragoman.folder.foreign.reading import HF, WRONG_TYPE
+from dragoman.folder.foreign.settings import as_generated
 from dragoman.folder.format import CONFIG, WEIGHTS
 from dragoman.models.build import (
     LARGEST_HEADER,
@@ -37,7 +38,7 @@ from dragoman.models.build import (
     open_tensors,
     some,
 )
-from dragoman.models.config import ModelConfig
+from dragoman.models.config import EncoderDecoderConfig, ModelConfig
 from dragoman.wording import counted
 
 INDEX = "model.safetensors.index.json"
@@ -151,13 +152,16 @@ def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str
 def read_hf(folder: Path) -> HF:
     """Return the contents of `config.json`: the part for text, if it has others.
 
-    For Marian's own archive, return the equivalent.
+    A translator's ids are those of its decoding options. For Marian's own archive, return the
+    equivalent.
     """
     if archive := _archive(folder):
         return read_marian_config(archive)
     hf = read_object(folder / CONFIG)
     kind = FAMILIES.get(str(hf.get("model_type")))
-    return kind.text(hf) if kind else hf
+    if kind is None:
+        return hf
+    return as_generated(folder, hf) if kind.kind is EncoderDecoderConfig else kind.text(hf)
 
 
 def _archive(folder: Path) -> Path | None:

@@ -7,14 +7,13 @@ one cannot be ignored silently.
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dragoman.decoding import GENERATING, Decoding, EarlyStopping
 from dragoman.errors import InputError
 from dragoman.files.reading import read_object
-from dragoman.folder.foreign import family
+from dragoman.folder.foreign import FAMILIES, family
 from dragoman.folder.foreign.reading import HF, UNKNOWN_ID
 from dragoman.folder.format import (
     AS_IT_IS,
@@ -47,8 +46,6 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
     try:
         model = family(hf).config(hf)
         file = generation if generation.is_file() else file
-        if isinstance(model, EncoderDecoderConfig):
-            model = _as_generated(said, model)
         published = _published(hf, said, model)
         return FolderConfig(
             format=AS_IT_IS,
@@ -73,19 +70,16 @@ def _settings(folder: Path, hf: HF) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value is not None}
 
 
-def _as_generated(said: HF, model: EncoderDecoderConfig) -> EncoderDecoderConfig:
-    """Return the config with the ids that begin and end the targets of `generate`.
+def as_generated(folder: Path, hf: HF) -> HF:
+    """Return a translator's config with the ids that begin and end the targets of `generate`.
 
     It reads them in the decoding options, and begins with bos if these name no other start.
     """
-    start = said.get("bos_token_id", model.bos_id) if model.bos_id != UNKNOWN_ID else UNKNOWN_ID
-    ends = said.get("eos_token_id")
-    end = next(iter(ends), None) if isinstance(ends, list) else ends
-    return replace(
-        model,
-        bos_id=int(said.get("decoder_start_token_id", start)),
-        eos_id=model.eos_id if end is None else int(end),
-    )
+    said, usual = _settings(folder, hf), {**FAMILIES[hf["model_type"]].defaults, **hf}
+    named = usual.get("decoder_start_token_id") is not None  # or else it is a language
+    start = said.get("decoder_start_token_id", said.get("bos_token_id") if named else None)
+    ids = {"decoder_start_token_id": start, "eos_token_id": said.get("eos_token_id")}
+    return {**hf, **{key: value for key, value in ids.items() if value is not None}}
 
 
 def _decoding(hf: HF, said: HF) -> Decoding:
