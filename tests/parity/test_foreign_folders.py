@@ -185,6 +185,27 @@ def test_marians_own_file_gives_the_same_logits(name: str, tmp_path: Path) -> No
     assert_same_logits(*both_logits(folder, model))
 
 
+@pytest.mark.parametrize(("cut", "rows"), [("encoder_Wemb", 28), ("decoder_Wemb", 25)])
+@torch.no_grad()
+def test_two_vocabularies_of_marian_may_differ_in_size(cut: str, rows: int, tmp_path: Path) -> None:
+    """The smaller is filled up with ids that no source has and no target can have."""
+    model = theirs("marian-two")
+    options = {"tied-embeddings-all": "false", "tied-embeddings": "true"}
+    options["transformer-ffn-activation"] = model.config.activation_function
+    options["dim-vocabs"] = "\n  - 25\n  - 28" if cut[0] == "e" else "\n  - 28\n  - 25"
+    file = as_npz(tmp_path, model, **options) / "model.npz"
+    with np.load(file) as stored:
+        arrays = dict(stored)
+    bias = "decoder_ff_logit_out_b"
+    arrays |= {cut: arrays[cut][:25], bias: arrays[bias][:, :rows]}
+    np.savez(file, **arrays)
+    src, tgt = torch.randint(3, 25, (2, 3, 9)).unbind()
+    ours: Any = open_folder(tmp_path).load()
+    logits, wanted = ours(src, tgt), model(input_ids=src, decoder_input_ids=tgt).logits
+    torch.testing.assert_close(logits[..., :rows], wanted[..., :rows].float(), rtol=1e-4, atol=1e-4)
+    assert bool((logits.softmax(-1)[..., 25:] == 0).all()) == (rows == 25)
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -50,6 +50,8 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
     "ulr-dim-emb": (0,),
 }
 """Options for which the Marian of `transformers` supports only these values."""
+NEVER = -1e4
+"""The bias of ids that fill up a smaller target vocabulary: their probability is 0 in 16 bits."""
 SIZES = ("dim-emb", "enc-depth", "dec-depth", "transformer-heads", "transformer-dim-ffn")
 ATTENTIONS = {"self": "self_attn", "context": "encoder_attn"}
 LAYER: Mapping[str, str] = {
@@ -83,7 +85,8 @@ def read_marian_config(path: Path) -> dict[str, Any]:
     shared = _check(path, options)
     if BIAS not in arrays:
         raise InputError(f"{path} lacks {BIAS}, which its options ask for.")
-    return _config(path, options, pad_id=arrays[BIAS].size, shared=shared)
+    sizes = [arrays[BIAS].size, *([] if shared else _sizes(options))]
+    return _config(path, options, pad_id=max(sizes), shared=shared)
 
 
 def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -96,14 +99,22 @@ def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise InputError(f"{path} lacks {absent[0]}, which its options ask for.")
     if flat := [name for name in tables if arrays[name].ndim != 2]:
         raise InputError(f"{path} is damaged: {flat[0]} is not a matrix; download it again.")
-    sizes = {len(arrays[name]) for name in tables} | {arrays[BIAS].size}
-    if len(sizes) > 1:
-        found = " and ".join(map(str, sorted(sizes)))
-        raise InputError(f"{path} has vocabularies of {found} tokens; only one size is supported.")
-    arrays |= {name: np.pad(arrays[name], ((0, 1), (0, 0))) for name in tables}
-    arrays[BIAS] = np.pad(arrays[BIAS].reshape(1, -1), ((0, 0), (0, 1)))
+    sizes, rows = [len(arrays[name]) for name in tables], hf["pad_token_id"] + 1
+    if sizes[-1] != arrays[BIAS].size or max(sizes) != rows - 1:
+        found = " and ".join(map(str, sorted({*sizes, arrays[BIAS].size})))
+        raise InputError(f"{path} has vocabularies of {found} tokens; its options say otherwise.")
+    more = rows - sizes[-1]
+    arrays |= {n: np.pad(arrays[n], ((0, rows - len(arrays[n])), (0, 0))) for n in tables}
+    bias, fill = arrays[BIAS].reshape(1, -1), NEVER if more > 1 else 0.0
+    arrays[BIAS] = np.pad(bias, ((0, 0), (0, more)), constant_values=fill)
     tensors = {_their_name(n): torch.from_numpy(_turned(n, array)) for n, array in arrays.items()}
     return hf, tensors
+
+
+def _sizes(options: Mapping[str, Any]) -> list[int]:
+    """Return the sizes of the vocabularies, of which the smaller is filled up."""
+    sizes = options.get("dim-vocabs")
+    return [size for size in sizes if type(size) is int] if isinstance(sizes, list) else []
 
 
 def _check(path: Path, options: Mapping[str, Any]) -> bool:
