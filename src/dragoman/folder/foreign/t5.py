@@ -90,7 +90,8 @@ def _activation(hf: HF) -> Activation:
     Files since 2022 name it in another key too, which their class prefers.
     """
     if hf.get("dense_act_fn") is not None:
-        return activation("dense_act_fn")(hf)
+        named: Activation = activation("dense_act_fn")(hf)
+        return named
     name = hf["feed_forward_proj"]
     plain = name.removeprefix("gated-")
     if plain not in ACTIVATIONS:
