@@ -89,7 +89,7 @@ class EncoderRecipe(RunRecipe):
         """Return what reading texts and predicting a label for each text or word takes."""
         batch = self.batch
         tokens = sentence_length(length, "batch.max_length", batch.max_length)
-        size = self.model.vocab_size or self.tokenizer.vocab_size
+        size = self.model.vocab_size or self.num_pieces
         return Work(
             recipe=self,
             config=with_labels(replace(self.model, vocab_size=size)),

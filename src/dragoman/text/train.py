@@ -53,8 +53,11 @@ WORDS = "|".join(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerConfig:
-    """How a tokenizer is trained."""
+    """How a tokenizer is trained, or which one is taken instead."""
 
+    path: str | None = None
+    """Model folder of dragoman, or its tokenizer.json, whose tokenizers are used instead of
+    training some, with any `specials` that they lack."""
     model: Literal["bpe", "unigram", "characters"] = "bpe"
     """"bpe" merges frequent pairs, "unigram" prunes by likelihood, "characters" uses single
     characters."""
@@ -115,6 +118,14 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     trained = _learn(_only(alphabet, islice(texts, 0, None, stride)), alphabet, config)
     plain = _as_plain_entries(trained, len(config.first))
     return Tokenizer.from_json(json.dumps(plain), origin="just trained")
+
+
+def is_trained(tokenizer: Tokenizer) -> bool:
+    """Return whether a tokenizer is like those of `train_tokenizer`: same first ids, lossless."""
+    first = (*SPECIALS, *BYTES)
+    text = f" {''.join(SPECIALS)}  ﬁ"
+    is_lossless = tokenizer.decode(tokenizer.encode(text)) == text
+    return is_lossless and tokenizer.tokens(range(len(first))) == [*first]
 
 
 def with_specials(tokenizer: Tokenizer, names: Iterable[str]) -> Tokenizer:

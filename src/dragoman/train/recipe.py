@@ -15,11 +15,12 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import reject_pipe
 from dragoman.files.writing import user_folder
 from dragoman.folder.format import FolderConfig
+from dragoman.folder.opening import Tokenizers, kept_tokenizers, load_tokenizers
 from dragoman.models import ModelConfig, count_parameters
 from dragoman.models.lora import LoraConfig
 from dragoman.nn import PositionScheme
 from dragoman.ranges import Range, check_range
-from dragoman.text.train import TokenizerConfig
+from dragoman.text.train import TokenizerConfig, is_trained
 from dragoman.train.config import TrainConfig
 
 DATA_VARIABLE = "DRAGOMAN_DATA"
@@ -106,6 +107,25 @@ class StartConfig:
             )
 
 
+def given_tokenizers(path: str) -> Tokenizers:
+    """Read the tokenizers of `tokenizer.path`: those of a model folder, or both from one file.
+
+    Raises InputError unless dragoman trained them.
+    """
+    given, why = Path(path), ""
+    try:
+        found = kept_tokenizers(given) if given.is_dir() else load_tokenizers(given, given)
+    except InputError as error:
+        found, why = None, f" ({str(error).removesuffix('.')})"
+    if found is None or not all(map(is_trained, found)):
+        raise InputError(
+            f"tokenizer.path = {path} is neither a tokenizer.json that dragoman trained nor a "
+            f"model folder with one{why}; to train with another library's tokenizer, start from a "
+            "model of that library, with random weights if need be (--from)"
+        )
+    return found
+
+
 def check_held_out(count: int) -> None:
     """Raise InputError unless at least one text is held out for validation."""
     why = "validation needs texts that training never sees"
@@ -174,6 +194,14 @@ class RunRecipe:
     def planned_steps(self) -> int | None:
         """Number of steps of the whole schedule; None if the recipe sets no `max_steps`."""
         return None if self.train.max_steps == MOST_STEPS else self.train.max_steps
+
+    @property
+    def num_pieces(self) -> int:
+        """Size of the vocabulary; of one that training will build, the size that is asked for."""
+        path = self.tokenizer.path
+        if path is None or not Path(path).exists():  # a begun run has a copy
+            return self.tokenizer.vocab_size
+        return max(each.vocab_size for each in given_tokenizers(path))
 
     @property
     def own_task(self) -> str | None:

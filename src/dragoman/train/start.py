@@ -23,7 +23,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer, with_specials
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Say
-from dragoman.train.recipe import RunRecipe, StartConfig
+from dragoman.train.recipe import RunRecipe, StartConfig, given_tokenizers
 from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted
 
@@ -255,8 +255,8 @@ def begin_tokenizer(
     tokenizer, other = begin_tokenizers(recipe, train, folder, say)
     if tokenizer is not other:
         raise InputError(
-            f"start.model = {recipe.start.model} has a tokenizer for each of two languages, and "
-            "this task takes one; start from another model"
+            f"{_origin(recipe)} has a tokenizer for each of two languages, and this task takes "
+            "one; give another model"
         )
     return tokenizer
 
@@ -270,26 +270,28 @@ def begin_tokenizers(
 ) -> Tokenizers:
     """Load the tokenizers that a run has saved; a new run creates and saves them.
 
-    They come from the model that the run starts from, if any; otherwise they are trained, and only
-    then the texts are read. A model of ours gets the `specials` that its tokenizer lacks.
+    They come from the model that the run starts from, or from `tokenizer.path`; otherwise they are
+    trained, and only then the texts are read. Ours get the `specials` that they lack.
     """
     if kept := kept_tokenizers(folder.training):
         return kept
-    if folder.start is not None:
-        tokenizers, config = folder.start.tokenizers, folder.start.config
+    wanted, start = recipe.tokenizer, folder.start
+    if start is None and wanted.path is None:
+        say(f"Training a tokenizer of {wanted.vocab_size:,} pieces ({wanted.model}) ...")
+        tokenizers = train()
+    else:
+        tokenizers = given_tokenizers(str(wanted.path)) if start is None else start.tokenizers
         which = "tokenizer is that" if tokenizers[0] is tokenizers[1] else "tokenizers are those"
-        is_set = recipe.tokenizer != TokenizerConfig(specials=recipe.tokenizer.specials)
+        is_set = start is not None and wanted != TokenizerConfig(specials=wanted.specials)
         unused = ", so the settings in [tokenizer] are not used" if is_set else ""
-        say(f"The {which} of {recipe.start.model}; none is trained{unused}.")
-        if config.published is not None:
+        say(f"The {which} of {recipe.start.model or wanted.path}; none is trained{unused}.")
+        if start is not None and start.config.published is not None:
             return tokenizers  # their files are kept separately
+        if start is None:
+            specials = (*wanted.specials, *specials)
         if new := [name for name in specials if name not in tokenizers[0].specials]:
             tokenizers = _grown(tokenizers, new, recipe)
             say(f"It gets the tokens {', '.join(new)}; new letters are spelled in bytes.")
-    else:
-        wanted = recipe.tokenizer
-        say(f"Training a tokenizer of {wanted.vocab_size:,} pieces ({wanted.model}) ...")
-        tokenizers = train()
     folder.training.mkdir(parents=True, exist_ok=True)
     for name, tokenizer in names_of(tokenizers).items():
         tokenizer.save(folder.training / name)
@@ -300,9 +302,16 @@ def _grown(tokenizers: Tokenizers, new: Sequence[str], recipe: RunRecipe) -> Tok
     """Add special tokens to the tokenizer of a model. Raises InputError if that is impossible."""
     if tokenizers[0] is not tokenizers[1] or recipe.start.lora.rank:
         raise InputError(
-            f"start.model = {recipe.start.model} cannot learn the new tokens {', '.join(new)}: it "
-            "needs one tokenizer for all languages, and no start.lora.rank, since adapters have no "
-            "rows for tokens"
+            f"{_origin(recipe)} cannot learn the new tokens {', '.join(new)}: it needs one "
+            "tokenizer for all languages, and no start.lora.rank, since adapters have no rows for "
+            "tokens"
         )
     grown = with_specials(tokenizers[0], new)
     return grown, grown
+
+
+def _origin(recipe: RunRecipe) -> str:
+    """Return the setting that says where the tokenizers come from."""
+    if recipe.start.model is None:
+        return f"tokenizer.path = {recipe.tokenizer.path}"
+    return f"start.model = {recipe.start.model}"

@@ -185,7 +185,7 @@ class GenerateRecipe(RunRecipe):
 
     def work(self, length: int | None = None) -> Work:
         """Return what full batches take; a prompt of `length` gets an answer of usual length."""
-        batch, size = self.batch, self.model.vocab_size or self.tokenizer.vocab_size
+        batch, size = self.batch, self.model.vocab_size or self.num_pieces
         prompt = sentence_length(length, "batch.length", batch.length)
         shape = Shape(rows=batch.rows, length=batch.length)
         if batch.packing == "documents":

@@ -300,7 +300,7 @@ class MaskedRecipe(EncoderRecipe):
         """Return what reading texts and predicting the hidden tokens takes."""
         work = EncoderRecipe.work(self, length)
         targets = round(self.masking.share * work.shape.tokens)
-        size = self.model.vocab_size or self.tokenizer.vocab_size
+        size = self.model.vocab_size or self.num_pieces
         return replace(work, shape=replace(work.shape, targets=targets), vocab_size=size)
 
     @staticmethod

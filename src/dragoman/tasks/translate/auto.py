@@ -22,6 +22,7 @@ from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
 from dragoman.train.device import choose_device
 from dragoman.train.progress import LONGEST_WARM_UP
+from dragoman.train.recipe import given_tokenizers
 from dragoman.train.runfolder import check_out
 from dragoman.train.start import begun_recipe, start_from
 from dragoman.wording import counted
@@ -141,7 +142,7 @@ def _described(recipe: TranslateRecipe, name: str, num_batches: float) -> str:
     )
     return (
         f"{f'{name} ({sizes})' if sizes == usual else sizes}, dropout {recipe.model.dropout:g}, "
-        f"{recipe.tokenizer.vocab_size:,} pieces, "
+        f"{recipe.num_pieces:,} pieces, "
         f"{'a head that learns word alignments, ' if recipe.data.guided_alignment else ''}"
         f"{part or counted(passes, 'pass', 'passes')}; "
         f"{counted(torch.get_num_threads(), 'thread')} to train with"
@@ -227,7 +228,9 @@ def _num_batches(recipe: TranslateRecipe, num_pairs: int, tokenizers: Tokenizers
     chosen[np.random.default_rng(0).permutation(num_pairs)[:SAMPLE]] = True
     pairs = (pair for pair, taken in zip(_pairs(recipe.data), chosen, strict=True) if taken)
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
-    if tokenizers is None:
+    if tokenizers is None and (path := recipe.tokenizer.path):
+        tokenizers = given_tokenizers(path)
+    elif tokenizers is None:
         tokenizers = (train_tokenizer(sources + targets, recipe.tokenizer),) * 2
     src, tgt = tokenizers
     of_src, of_tgt = (

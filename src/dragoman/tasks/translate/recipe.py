@@ -316,7 +316,7 @@ class TranslateRecipe(RunRecipe):
 
     def work(self, length: int | None = None) -> Work:
         """Return the work of full batches of pairs; an answer is as long as its source."""
-        batch, config, size = self.batch, self.model, self.tokenizer.vocab_size
+        batch, config, size = self.batch, self.model, self.num_pieces
         tokens = sentence_length(length, "batch.max_length", batch.max_length)
         config = replace(
             config,

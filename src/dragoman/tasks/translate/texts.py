@@ -85,6 +85,11 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     tokenizers = begin_tokenizers(
         recipe, lambda: _train_tokenizers(recipe, tags), folder, say, tags
     )
+    if folder.start is None and recipe.tokenizer.joint and tokenizers[0] is not tokenizers[1]:
+        raise InputError(
+            f"tokenizer.path = {recipe.tokenizer.path} has a tokenizer for each side; set "
+            "tokenizer.joint = false"
+        )
     own = Languages(src_tokenizer=tokenizers[0], directions=learned)
     languages = _between(recipe, folder.start) or own
     if data.placeholders and not all(map(placeholder_ids, tokenizers)):

@@ -23,6 +23,7 @@ from dragoman.tasks.translate.auto import SIZES, auto_recipe, choose_sizes, reci
 from dragoman.tasks.translate.batches import PairBatches
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import read_texts
+from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
 from dragoman.train.runfolder import RunFolder
 
@@ -110,6 +111,21 @@ def test_what_is_described_is_what_is_trained(tmp_path: Path) -> None:
     split = recipe_for_files([*files, "batch.max_tokens=2048", "train.accumulate=2"])
     assert split.train == replace(usual.train, accumulate=2)
     assert passes_of(split) == pytest.approx(60, rel=0.1)
+
+
+def test_a_given_tokenizer_counts(tmp_path: Path) -> None:
+    """The passes and the number of pieces are those of `tokenizer.path`."""
+    rng = np.random.default_rng(0)
+    written = write(tmp_path, lambda: words(rng, 9), 900)
+    files = [*(f"data.{side}={path}" for side, path in written.items()), f"out={tmp_path / 'run'}"]
+    characters = [*files, "tokenizer.model=characters"]
+    texts = [line for path in written.values() for line in Path(path).read_text().splitlines()]
+    tokenizer = train_tokenizer(texts, TokenizerConfig(model="characters"))
+    tokenizer.save(tmp_path / "tokenizer.json")
+    recipe = recipe_for_files([*files, f"tokenizer.path={tmp_path / 'tokenizer.json'}"])
+    assert f" {tokenizer.vocab_size} pieces, " in recipe.description
+    assert passes_of(recipe) == passes_of(recipe_for_files(characters))
+    assert passes_of(recipe) < passes_of(recipe_for_files(files))
 
 
 def test_a_warm_up_leaves_steps_to_learn(tmp_path: Path) -> None:

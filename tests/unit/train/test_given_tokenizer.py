@@ -1,0 +1,81 @@
+"""Runs from random weights with the tokenizer of an earlier run (`tokenizer.path`)."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.train.runs import change, run
+
+from dragoman.errors import InputError
+from dragoman.folder.opening import Tokenizers, open_folder
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.train.recipe import given_tokenizers
+
+
+@pytest.fixture
+def given(recipe: TranslateRecipe) -> TranslateRecipe:
+    """A run of other texts and a larger vocabulary, with the tokenizer of a finished one."""
+    run(change(recipe, max_steps=2), 1)
+    Path(recipe.data.src or "").write_text("more words than there were\n" * 40, encoding="utf-8")
+    tokenizer = replace(recipe.tokenizer, vocab_size=400, path=recipe.out)
+    return replace(recipe, out=recipe.out + "-given", tokenizer=tokenizer)
+
+
+def tokenizers_of(recipe: TranslateRecipe) -> Tokenizers:
+    """The tokenizers in the model folder."""
+    return open_folder(recipe.out).tokenizers
+
+
+def test_it_is_taken_and_kept(given: TranslateRecipe) -> None:
+    """Both runs have the same tokenizer, and the second resumes when the first is gone."""
+    first = given.tokenizer.path or ""
+    theirs = given_tokenizers(first)[0]
+    assert given.work().vocab_size == given.num_pieces == theirs.vocab_size < 400
+    _, said = run(change(given, max_steps=2), 1)
+    assert f"The tokenizer is that of {first}; none is trained." in said
+    assert "Training a tokenizer" not in said
+    assert tokenizers_of(given)[0].content_hash == theirs.content_hash
+    shutil.rmtree(first)
+    run(given, 2, 3, 0)
+    assert tokenizers_of(given)[0].content_hash == theirs.content_hash
+
+
+def test_tokens_that_it_lacks_are_added(given: TranslateRecipe) -> None:
+    """The tokens that are asked for follow the others, from a single file too."""
+    path = f"{given.tokenizer.path}/tokenizer.json"
+    wanted = replace(given.tokenizer, path=path, specials=("<mask>",))
+    run(change(replace(given, tokenizer=wanted), max_steps=2), 1)
+    assert tokenizers_of(given)[0].special_id("<mask>") == given_tokenizers(path)[0].vocab_size
+
+
+def test_one_for_each_side(recipe: TranslateRecipe) -> None:
+    """Two tokenizers stay two, and do not become a joint vocabulary unnoticed."""
+    tied = replace(recipe.model, tie_embeddings="target-output")
+    apart = replace(recipe, model=tied, tokenizer=replace(recipe.tokenizer, joint=False))
+    run(change(apart, max_steps=2), 1)
+    other = replace(apart, out=recipe.out + "-given")
+    taken = replace(apart.tokenizer, path=apart.out)
+    with pytest.raises(InputError, match=r"for each side; set tokenizer\.joint = false"):
+        run(replace(other, tokenizer=replace(taken, joint=True)), 1)
+    run(change(replace(other, tokenizer=taken), max_steps=2), 1)
+    hashes = [[each.content_hash for each in tokenizers_of(run)] for run in (apart, other)]
+    assert hashes[0] == hashes[1]
+
+
+def test_those_of_others_are_refused(given: TranslateRecipe, tmp_path: Path) -> None:
+    """A file that is not ours is refused by name, even one with our pieces and added tokens."""
+    ours = Path(given.tokenizer.path or "") / "tokenizer.json"
+    state = json.loads(ours.read_text(encoding="utf-8"))
+    end = {"id": 3, "content": "</s>", "special": True}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    exported = json.dumps({**state, "added_tokens": [end | flags]})
+    for name, content in (("tokenizer.json", exported), ("spm.model", "\n\5\n<unk>"), ("d/x", "")):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(InputError, match=f"^tokenizer.path = {path} is neither .*--from"):
+            given_tokenizers(str(path))
+    with pytest.raises(InputError, match="There is no file"):
+        given_tokenizers(str(tmp_path / "nothing"))
