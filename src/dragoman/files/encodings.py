@@ -98,15 +98,18 @@ _HANGUL = (
 _POINTS = "，。、！？：；“”‘’（）《》〈〉「」『』【】…—·　～"
 
 
-def not_utf8(place: str, line: bytes, start: int, others: bytes = b"") -> InputError:
+def not_utf8(
+    place: str, line: bytes, start: int, others: bytes = b"", in_utf8: int = 0
+) -> InputError:
     """Return the error for a line that is not UTF-8 at `start`, with the likeliest encodings first.
 
     The error shows what each encoding reads there. `others` are other lines of the file, which may
-    tell more about its encoding.
+    tell more about its encoding; line `in_utf8`, if not 0, is UTF-8 and not ASCII.
     """
+    mixed = f"; but line {in_utf8} is UTF-8, so convert or remove only lines that are not"
     return InputError(
         f"{place} is not UTF-8: byte 0x{line[start]:02x} at position {start + 1}; "
-        f"{_conversion(line, start, others)}."
+        f"{_conversion(line, start, others)}{mixed if in_utf8 else ''}."
     )
 
 

@@ -54,6 +54,11 @@ DOCUMENTS = {
 }
 """Kinds of files, by their first bytes."""
 
+COLUMNAR = {b"PAR1": ("Parquet", "from_parquet"), b"\xff\xff\xff\xff": ("Arrow", "from_file")}
+"""The libraries of tables, by the first bytes of theirs, and what reads them in `datasets`."""
+PACKED = {b"\x1f\x8b": ".gz", b"BZh91AY&SY": ".bz2", b"\xfd7zXZ": ".xz", b"(\xb5/\xfd": ".zst"}
+"""Suffixes of compressed files, by their first bytes."""
+
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[io.BufferedReader]:
@@ -176,7 +181,7 @@ def decode_lines(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterato
 def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[str]:
     """Yield each line with its end, which the last one may lack."""
     first: InputError | None = None
-    wrong = right = not_ascii = 0
+    wrong = right = not_ascii = in_utf8 = 0
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:
@@ -186,8 +191,9 @@ def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[st
             text = line.decode("utf-8")
             right += bool(text)
             not_ascii += not text.isascii()
+            in_utf8 = in_utf8 or number * (not text.isascii())
         except UnicodeDecodeError as error:
-            first = first or not_utf8(f"{name} line {number}", line, error.start)
+            first = first or not_utf8(f"{name} line {number}", line, error.start, in_utf8=in_utf8)
             wrong += 1
             if strict or (number <= FIRST_LINES and wrong >= FEWEST and wrong > not_ascii):
                 raise first from None
@@ -198,11 +204,20 @@ def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[st
 
 
 def _reject_other_kinds(start: bytes, name: str) -> None:
-    """Raise InputError if the first line is of a document, or in UTF-16 or UTF-32."""
+    """Raise InputError if the first line is of a document or a binary, or in UTF-16 or UTF-32."""
     for signature, kind in DOCUMENTS.items():
         if start.startswith(signature):
             how = ", a table as CSV or TSV" * ("xls" in kind) + ", or unzip it" * ("zip" in kind)
             raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8{how}.")
+    for signature, (kind, reads) in COLUMNAR.items():
+        if start.startswith(signature):
+            raise InputError(
+                f"{name} is a table of {kind}, not plain text; write it as JSON lines: "
+                f"datasets.Dataset.{reads}(OLD).to_json(NEW)."
+            )
+    for signature, ending in PACKED.items():
+        if start.startswith(signature):
+            raise InputError(f"{name} is compressed; give it a name that ends in {ending}.")
     if name.endswith((".bin", ".idx")) and min(start, default=9) < 9:
         raise InputError(
             f"{name} holds numbers, as fairseq-preprocess writes them, not plain text; give the "

@@ -14,6 +14,8 @@ from dragoman.languages import LangCodes, base_of, language_named, side_named
 TAB = "\t"
 ROWS = 50
 """Number of lines of a CSV that determine its separator."""
+ONE_PER_LINE = {"[": "jq -c '.[]'", "{": "jq -c ."}
+"""Commands that make JSON lines of a file, by how it begins."""
 SHORT = 3
 """Letters of language codes, many of which are also words."""
 _NAMED = re.compile(r"\"?sep=([,;\t])\"?\s*", re.IGNORECASE)
@@ -130,6 +132,8 @@ def read_records(path: Path) -> Iterator[tuple[str, object, str]]:
             yield place, json.loads(line), line
         except json.JSONDecodeError as error:
             wrong = f"not JSON: {error.msg} at column {error.colno}" if line.strip() else "empty"
+            if line.strip() in ONE_PER_LINE:
+                wrong += f"; write one object per line: {ONE_PER_LINE[line.strip()]} OLD > NEW"
             raise InputError(f"{place} is {wrong}.") from None
         except RecursionError:
             raise InputError(f"{place} is nested too deeply; write one flat object.") from None
@@ -143,6 +147,8 @@ def value_at(record: object, key: str, place: str, settings: str) -> object:
     for part in key.split("."):
         if not isinstance(value, dict) or part not in value:
             known = ", ".join(map(repr, value)) if isinstance(value, dict) else "no object"
+            if isinstance(record, list):
+                known += f" but a list, from which {ONE_PER_LINE['[']} OLD > NEW makes lines"
             raise InputError(f"{place} has no key {key!r} (there is {known}); set {settings}.")
         value = value[part]
     return value

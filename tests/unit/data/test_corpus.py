@@ -97,7 +97,10 @@ def test_undecodable_bytes_are_named_with_their_line(ending: str, tmp_path: Path
     """The error names the file, the line, the byte and its position."""
     path = tmp_path / f"a.en{ending}"
     path.write_bytes(PACK[ending]("eins\nzwei\nMä".encode() + b"dchen\n" + b"Stra\xdfe\n"))
-    with pytest.raises(InputError, match=r"line 4 is not UTF-8: byte 0xdf at position 5.*iconv -f"):
+    with pytest.raises(
+        InputError,
+        match=r"line 4 is not UTF-8: byte 0xdf at position 5.*iconv -f.*; but line 3 is UTF-8",
+    ):
         list(read_lines(path))
 
 
@@ -136,6 +139,13 @@ def test_no_encoding_is_named_that_cannot_be(
             "is UTF-32; save it as UTF-8 in an editor, or convert it: iconv -f UTF-32 ",
         ),
         (b"\0\0\xfe\xff" + "one\n".encode("utf-32-be"), "iconv -f UTF-32 "),
+        (b"PAR1\x15\x04", "datasets.Dataset.from_parquet(OLD).to_json(NEW)"),
+        (b"\xff\xff\xff\xff\x88\0", "a table of Arrow"),
+        *(
+            (pack(b"x\n"), f"is compressed; give it a name that ends in {ending}.")
+            for ending, pack in PACK.items()
+            if ending
+        ),
     ],
 )
 def test_other_kinds_of_files_are_recognised(content: bytes, words: str, tmp_path: Path) -> None:
@@ -292,7 +302,8 @@ def test_tsv(tmp_path: Path) -> None:
         ('{"src": "a", ', "line 2 is not JSON: .* at column"),
         ("", r"line 2 is empty\."),
         ('{"src": "a"}', "line 2 has no key 'tgt' .*'src'"),
-        ('["a", "b"]', "line 2 has no key 'src' .*no object"),
+        ('["a", "b"]', r"line 2 has no key 'src' .*no object but a list, from which jq -c '.\[\]'"),
+        ("[", r"line 2 is not JSON: .*; write one object per line: jq -c '.\[\]' OLD > NEW"),
         ('{"src": "a", "tgt": 3}', "line 2: the value of 'tgt' is not a string"),
         ('{"src": "a", "tgt": "\\ud800"}', "line 2: 'tgt' has an unpaired surrogate"),
         ("[" * 200_000, "line 2 is nested too deeply"),
