@@ -378,4 +378,6 @@ def _why_no_model(folder: Path) -> str:
         )
     inside = sorted(each.parent for each in folder.glob(f"*/{CONFIG}"))[:3]
     hint = f"; it has model folders: {', '.join(map(str, inside))}" if inside else ""
+    if run := next((each.parent for each in folder.parents if each.name == "training"), None):
+        hint = f"; give the folder of the run, {run}, which holds the model of its best step"
     return f"{folder} is not a model folder: it has no {CONFIG}{hint}."

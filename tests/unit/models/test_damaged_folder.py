@@ -264,7 +264,7 @@ def test_defaults_of_decoding_may_be_edited(whole: Path, tmp_path: Path) -> None
 def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> None:
     """Missing (with the nearest name), a file, an unfinished run, half a model, something else."""
     shutil.copytree(whole, tmp_path / "en-zh")
-    (tmp_path / "run" / "training").mkdir(parents=True)
+    (tmp_path / "run" / "training" / "checkpoints" / "step-1").mkdir(parents=True)
     shutil.copytree(whole, tmp_path / "half")
     (tmp_path / "half" / "config.json").unlink()
     (tmp_path / "half" / "training").mkdir(exist_ok=True)
@@ -276,6 +276,7 @@ def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> N
         "quite/else": r"There is no model folder .*else\.",
         "en-zh/config.json": "is a file; give the model folder",
         "run": "holds a training run that has not written a model yet",
+        "run/training/checkpoints/step-1": "; give the folder of the run, .*/run, which holds",
         "half": r"has model.safetensors but no config\.json; copy that file too",
         "other": r"is not a model folder: it has no config\.json\.",
         "several": r"is not a model folder: .*; it has model folders: \S*/a, \S*/b, \S*/c\.",
