@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple, TypeVar
@@ -20,7 +20,7 @@ Encoded = TypeVar("Encoded")
 
 def as_texts(given: Any) -> list[str]:  # noqa: ANN401 -- whatever was given is looked at
     """Return a text, or any number of them, as a list. Raises TypeError for anything else."""
-    alone = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    alone = isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable)
     texts = [given] if alone else list(given)
     check_texts(texts, 0)
     return texts

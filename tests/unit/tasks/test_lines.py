@@ -129,6 +129,7 @@ def test_what_is_no_text_is_told() -> None:
     translator, generator = make_translator(), make_generator()
     classifier, tagger = make_classifier(), make_tagger()
     wrong: dict[str, Any] = {"1 is None": None, "2 is 5": ["a", 5], "1 is b'a'": b"a"}
+    wrong["1 is {'en': 'a'}"] = {"en": "a"}  # its items are the names of its columns
     for ask in (translator.translate, generator.generate, classifier.classify, tagger.tag):
         for which, what in wrong.items():
             with pytest.raises(TypeError, match=f"Text {which}; give a str, or an iterable"):
