@@ -15,7 +15,7 @@ A dataset provides the lengths of its examples and turns some of them into a bat
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,8 @@ LONGEST = (1 << 19) - 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchConfig:
     """How examples are put into batches under a budget of tokens."""
+
+    also_called: ClassVar[Mapping[str, str]] = {"batch_size": "max_tokens"}
 
     max_tokens: Millions = 4096
     """Maximum number of tokens per batch, including padding; a longer example is a batch of its

@@ -16,6 +16,8 @@ class TrainConfig:
 
     also_called: ClassVar[Mapping[str, str]] = {
         "early_stopping": "patience",
+        "epochs": "max_steps",
+        "max_grad_norm": "clip_norm",
         "max_update": "max_steps",
         "update_freq": "accumulate",
         "valid_freq": "validate_every",

@@ -155,6 +155,8 @@ def test_wrong_recipes(here: Path, text: str, message: str) -> None:
         ("early-stopping", "train.patience"),
         ("train.early_stopping", "train.patience"),
         ("max_update", "train.max_steps"),
+        ("train.epochs", "train.max_steps"),
+        ("train.batch_size", "batch.max_tokens"),
         ("train.steps", "train.max_steps"),
         ("train.dropout", "model.dropout"),
         ("model.layers", "model.num_encoder_layers"),
