@@ -180,7 +180,7 @@ def _held_out(
     if len(held) > len(ours) or len({*map(id, held.values())} & {*map(id, given)}) < len(given):
         raise InputError(
             "data.valid has a corpus too many: give one for each pair of languages that training "
-            "has, at most"
+            "has, at most, and join those of a pair (dragoman data merge)"
         )
     return rest, [held[pair] for pair in ours]
 
