@@ -1,6 +1,7 @@
 """Texts with a label each: read and tokenised.
 
-A file is lines of label, tab, text, or (`.jsonl`) JSON objects; both may be compressed.
+A file is a table of label and text (TSV, or `.csv`), or (`.jsonl`) JSON objects; both may be
+compressed.
 """
 
 import json
@@ -15,8 +16,7 @@ import numpy.typing as npt
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, fingerprint_of
 from dragoman.data.prepare import TextEncoder, encode_all, special_ids
 from dragoman.errors import InputError, did_you_mean
-from dragoman.files.reading import read_lines
-from dragoman.files.records import read_records, text_at, value_at
+from dragoman.files.records import read_records, read_rows, text_at, value_at
 from dragoman.wording import counted
 
 FEW_TEXTS = 20
@@ -31,11 +31,11 @@ class LabelledLayout:
     """The columns or keys of a file of labelled texts."""
 
     label_column: int = 1
-    """Column of the label in a TSV file, counted from 1."""
+    """Column of the label in a TSV or CSV file, counted from 1."""
     text_column: int = 2
-    """Column of the text in a TSV file."""
+    """Column of the text in a TSV or CSV file."""
     header: bool = False
-    """Whether the first line of a TSV file is a header."""
+    """Whether the first line of a TSV or CSV file is a header."""
     label_key: str = "label"
     """Key of the label in a JSON object, with dots for nested objects."""
     text_key: str = "text"
@@ -57,7 +57,7 @@ def read_labelled(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str
     Raises InputError with the line for anything that is not a label and a text.
     """
     is_jsonl = ".jsonl" in path.suffixes
-    rows = _jsonl_rows(path, layout) if is_jsonl else _tsv_rows(path, layout)
+    rows = _jsonl_rows(path, layout) if is_jsonl else _table_rows(path, layout)
     for place, label, text in rows:
         if not label.strip():
             raise InputError(f"{place} has an empty label; give it one or remove the line.")
@@ -66,17 +66,16 @@ def read_labelled(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str
         yield place, layout.rename.get(label, label), text
 
 
-def _tsv_rows(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, str]]:
+def _table_rows(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, str]]:
     last = max(layout.label_column, layout.text_column)
     width = None
-    for number, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t")
+    for number, columns, _ in read_rows(path):
         width = width or max(last, len(columns))
         if len(columns) != width:
             raise InputError(
                 f"{path} line {number} has {counted(len(columns), 'column')}, not {width} "
-                f"(label in column {layout.label_column}, text in {layout.text_column}); separate "
-                "the columns with one tab each, or set label_column and text_column."
+                f"(label in column {layout.label_column}, text in {layout.text_column}); put one "
+                "tab between columns (a comma in a .csv), or set label_column and text_column."
             )
         if number > 1 or not layout.header:
             label, text = columns[layout.label_column - 1], columns[layout.text_column - 1]

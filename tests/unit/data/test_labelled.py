@@ -52,6 +52,16 @@ def test_columns_header_and_names_can_be_set(make_encoder: MakeEncoder, tmp_path
     assert dataset.texts.lengths.tolist() == [4, 3]
 
 
+def test_a_csv_has_quotes(tmp_path: Path) -> None:
+    """Its cells may contain separators and line breaks; a place is the line where a row begins."""
+    path = written(tmp_path, 'text,label\n"good, or\nbetter",1\n"so ""so""",0\n', "a.csv")
+    layout = LabelledLayout(text_column=1, label_column=2, header=True)
+    assert [*read_labelled(path, layout)] == [
+        (f"{path} line 2", "1", "good, or\nbetter"),
+        (f"{path} line 4", "0", 'so "so"'),
+    ]
+
+
 def test_json_lines_and_compression(tmp_path: Path) -> None:
     """Keys are dotted, labels may be integers or booleans, and files may be compressed."""
     rows = [
