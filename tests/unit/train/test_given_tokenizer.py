@@ -65,15 +65,17 @@ def test_one_for_each_side(recipe: TranslateRecipe) -> None:
 
 
 def test_those_of_others_are_refused(given: TranslateRecipe, tmp_path: Path) -> None:
-    """A file that is not ours is refused by name, even one with our pieces and added tokens."""
+    """A file that is not ours is refused by name, even with our pieces as added or other ids."""
     ours = Path(given.tokenizer.path or "") / "tokenizer.json"
     state = json.loads(ours.read_text(encoding="utf-8"))
     end = {"id": 3, "content": "</s>", "special": True}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     exported = json.dumps({**state, "added_tokens": [end | flags]})
-    for name, content in (("tokenizer.json", exported), ("spm.model", "\n\5\n<unk>"), ("d/x", "")):
+    vocab = state["model"]["vocab"]
+    vocab["<0x00>"], vocab[max(vocab)] = vocab[max(vocab)], vocab["<0x00>"]
+    files = {"exported.json": exported, "other.json": json.dumps(state), "spm.model": "\n\5\n<unk>"}
+    for name, content in files.items():
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
         path.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match=f"^tokenizer.path = {path} is neither .*--from"):
             given_tokenizers(str(path))
