@@ -158,7 +158,8 @@ class Translator(Answering[Decoding, Translation]):
             if _hashes(self) != _hashes(other) or self.specials != other.specials:
                 raise InputError(
                     f"Model {number} of the ensemble has another vocabulary than the first; only "
-                    "models with the same tokenizers can decode together."
+                    "models with the same tokenizers can decode together (train one with "
+                    "tokenizer.path)."
                 )
             if own.model.device != (device := other._ids.model.device):  # noqa: SLF001
                 raise InputError(
