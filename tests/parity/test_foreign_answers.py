@@ -49,7 +49,7 @@ LONG = {  # Phi-4-mini: longer texts than in training, three quarters of each he
     "long_factor": [1.0, 3.0, 9.0],
     "partial_rotary_factor": 0.75,
 }
-PHI = {**SIZES, "pad_token_id": None, "original_max_position_embeddings": 3}
+PHI = {**SIZES, "pad_token_id": None, "original_max_position_embeddings": 24}
 DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "GPT2LMHeadModel": ("gpt2", GPT2),
     "LlamaForCausalLM": ("llama", SIZES),

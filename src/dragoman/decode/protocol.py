@@ -251,25 +251,33 @@ class Rolling(Generic[StateT]):
     none beyond it. When the context is full, the earlier half is dropped and the later half is read
     again from the first position: a token costs at most one more pass over tokens that are read in
     parallel, and memory does not grow.
+
+    A model whose positions are others in a text of more than `changes_at` tokens (LongRoPE) reads
+    all of it again at that point.
     """
 
-    def __init__(self, model: Model[StateT], context: int) -> None:
-        if context < 2:
+    def __init__(
+        self, model: Model[StateT], context: int | None, changes_at: int | None = None
+    ) -> None:
+        if context is not None and context < 2:
             raise ValueError(f"a context of {counted(context, 'token')} cannot be halved")
         self._model = model
         self._context = context
+        self._changes_at = changes_at
 
     def start(self, src_BS: Tensor, beam_size: int) -> RollingState[StateT]:
         """Read the last `context` tokens of the prompts, without the final one."""
-        prompt_BS = src_BS[:, -self._context :]
+        prompt_BS = src_BS[:, -(self._context or 0) :]
         ids_NL = prompt_BS[:, :-1].repeat_interleave(beam_size, dim=0)
         return RollingState(self._model.start(prompt_BS, beam_size), ids_NL)
 
     def step(self, ids_N: Tensor, state: RollingState[StateT]) -> Tensor:
         """Append a token to each row and return the logits (N, V) of the next."""
-        if state.ids_NL.shape[1] == self._context:
-            state.ids_NL = state.ids_NL[:, -(self._context // 2) :]
-            prompt_NL = torch.cat([state.ids_NL, ids_N[:, None]], dim=1)
+        length = state.ids_NL.shape[1]
+        if length == self._context:
+            state.ids_NL = state.ids_NL[:, -(length // 2) :]
+        prompt_NL = torch.cat([state.ids_NL, ids_N[:, None]], dim=1)
+        if length in (self._context, self._changes_at):
             state.inner = self._model.start(prompt_NL, 1)
-        state.ids_NL = torch.cat([state.ids_NL, ids_N[:, None]], dim=1)
+        state.ids_NL = prompt_NL
         return self._model.step(ids_N, state.inner)

@@ -74,17 +74,21 @@ class FrozenStack:
         """Return the number of rows to compute when `rows` are needed."""
         return rows if self._compiled_products else familiar_rows(rows)
 
-    def _info(self, positions: range) -> PositionInfo:
-        angles = None if self._rotation is None else self._rotation.angles(positions, self._like)
+    def _info(self, positions: range, ahead: int = 0) -> PositionInfo:
+        rotation = self._rotation
+        angles = None if rotation is None else rotation.angles(positions, self._like, ahead)
         return PositionInfo(angles, self._bias)
 
     def encode(
-        self, ids_BL: Tensor, mask: Tensor | Sources | None
+        self, ids_BL: Tensor, mask: Tensor | Sources | None, ahead: int = 0
     ) -> tuple[Tensor, list[KeyValue]]:
-        """Read whole sequences; return last hidden states `(M, D)`, keys and values per layer."""
+        """Read whole sequences; return last hidden states `(M, D)`, keys and values per layer.
+
+        They are known to go on for `ahead` tokens.
+        """
         size = (ids_BL.shape[0], ids_BL.shape[1])
         x_BLD = self.embedding.embed(ids_BL, range(size[1])).to(self._like)
-        info = self._info(range(size[1]))
+        info = self._info(range(size[1]), ahead)
         x_MD = with_rows(x_BLD.flatten(0, 1), self._rows(size[0] * size[1]))
         kvs = []
         for index, layer in enumerate(self.layers):
@@ -285,7 +289,7 @@ class FrozenDecoderOnly(FrozenDecoder):
         store = self._decoder.empty_store(len(prompt_BS), beam_size)
         if prompt_BS.shape[1] > 1:
             with _without_autocast():
-                store.read_prompts(self._decoder.encode(prompt_BS[:, :-1], None)[1])
+                store.read_prompts(self._decoder.encode(prompt_BS[:, :-1], None, ahead=1)[1])
         return store
 
 

@@ -14,6 +14,7 @@ from dragoman.nn import (
     Embedding,
     Linear,
     Past,
+    PositionInfo,
     Positions,
     Rwkv,
     RwkvDecoder,
@@ -67,6 +68,12 @@ class DecoderOnly(nn.Module):
         self.logit_scale = config.logit_scale
         self.logit_soft_cap = config.logit_soft_cap
 
+    @property
+    def changes_at(self) -> int | None:
+        """The length beyond which the positions of a whole text are others (LongRoPE), if any."""
+        rotation = self.decoder.rotation
+        return None if rotation is None else rotation.changes_at
+
     def forward(
         self, ids_BL: Tensor, mask_BL: Tensor | None = None, documents: Documents | None = None
     ) -> Tensor:
@@ -88,7 +95,9 @@ class DecoderOnly(nn.Module):
         elif mask_BL is not None:
             self._check_front(mask_BL)
             positions = _places(mask_BL)
-        return self._decode(ids_BL, NO_PAST, positions, mask_BL, documents)
+        x_BLD = self.embedding.embed(ids_BL, positions)
+        info = self.decoder.position_info(x_BLD, positions, documents)
+        return self._decode(x_BLD, NO_PAST, info, mask_BL)
 
     def project(self, hidden_BLD: Tensor) -> Tensor:
         """Map hidden states to logits over the vocabulary."""
@@ -109,7 +118,7 @@ class DecoderOnly(nn.Module):
             self._check_front(mask_NS)
         state = GenerationState(self.decoder.make_cache(), mask_NS[:, :0] if padded else None)
         if ids_NS.shape[1] > 1:
-            self._extend(ids_NS[:, :-1], state, mask_NS[:, :-1])
+            self._extend(ids_NS[:, :-1], state, mask_NS[:, :-1], ahead=1)
         return state
 
     def step(self, ids_N: Tensor, state: GenerationState) -> Tensor:
@@ -120,13 +129,17 @@ class DecoderOnly(nn.Module):
         """Feed several tokens of each row and return the logits `(N, T, V)`."""
         return self.project(self._extend(ids_NT, state, torch.ones_like(ids_NT, dtype=torch.bool)))
 
-    def _extend(self, ids_NT: Tensor, state: GenerationState, real_NT: Tensor) -> Tensor:
+    def _extend(
+        self, ids_NT: Tensor, state: GenerationState, real_NT: Tensor, ahead: int = 0
+    ) -> Tensor:
         offset = state.past.length
         positions: Positions = range(offset, offset + ids_NT.shape[1])
         if state.mask_NS is not None:
             state.mask_NS = torch.cat([state.mask_NS, real_NT], dim=1)
             positions = _places(state.mask_NS)[:, offset:]
-        return self._decode(ids_NT, state.past, positions, state.mask_NS, None)
+        x_NTD = self.embedding.embed(ids_NT, positions)
+        info = self.decoder.position_info(x_NTD, positions, ahead=ahead)
+        return self._decode(x_NTD, state.past, info, state.mask_NS)
 
     def _check_front(self, mask_BL: Tensor) -> None:
         """Reject padding in front if a pattern would count it as the row's first positions."""
@@ -137,15 +150,8 @@ class DecoderOnly(nn.Module):
             )
 
     def _decode(
-        self,
-        ids_BL: Tensor,
-        past: Past,
-        positions: Positions,
-        mask_BS: Tensor | None,
-        documents: Documents | None,
+        self, x_BLD: Tensor, past: Past, info: PositionInfo, mask_BS: Tensor | None
     ) -> Tensor:
-        x_BLD = self.embedding.embed(ids_BL, positions)
-        info = self.decoder.position_info(x_BLD, positions, documents)
         mask = None if mask_BS is None else mask_BS[:, None, None, :]
         hidden_BLD: Tensor = self.decoder(x_BLD, past, mask, info)
         return hidden_BLD if self.logit_scale == 1.0 else hidden_BLD * self.logit_scale

@@ -157,7 +157,8 @@ class Llama3Scaling(Scaling):
 class LongRope(Scaling):
     """Divide each frequency by a factor of its own (Ding et al., 2024; Phi-3).
 
-    Every call uses the factors for its own last position, as `DynamicScaling` does.
+    Every call uses the factors for its own last position. Generation reads a text again when it
+    grows beyond `trained_length`, as Phi-3 in Hugging Face, so its keys have the same factors.
     """
 
     kind: Literal["longrope"] = "longrope"
@@ -252,17 +253,23 @@ class RotaryAngles:
         """Whether the angle of a position depends on the last position of a call."""
         return isinstance(self.scheme.scaling, DynamicScaling | LongRope)
 
-    def angles(self, positions: Positions, like: Tensor) -> Angles:
+    @property
+    def changes_at(self) -> int | None:
+        """The length beyond which the angles of all positions are others."""
+        scaling = self.scheme.scaling
+        return scaling.trained_length if isinstance(scaling, LongRope) else None
+
+    def angles(self, positions: Positions, like: Tensor, ahead: int = 0) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""
-        angles = self._angles(positions, like)
+        angles = self._angles(positions, like, ahead)
         if self.scheme.local_base is None:
             return angles
         scheme = replace(self.scheme, base=self.scheme.local_base, scaling=None, local_base=None)
         return angles._replace(local=RotaryAngles(scheme, self.head_dim).angles(positions, like))
 
-    def _angles(self, positions: Positions, like: Tensor) -> Angles:
+    def _angles(self, positions: Positions, like: Tensor, ahead: int) -> Angles:
         scaling = self.scheme.scaling or LinearScaling(factor=1.0)
-        length = end_of(positions) if self.follows_length else 0
+        length = end_of(positions) + ahead if self.follows_length else 0
         theta = scaling.frequencies(self.scheme.base, self.head_dim, length)
         if isinstance(positions, range):
             places = torch.arange(positions.start, positions.stop, dtype=torch.float64)

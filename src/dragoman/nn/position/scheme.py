@@ -66,8 +66,15 @@ class Rotation(Protocol):
     def follows_length(self) -> bool:
         """Whether the angle of a position depends on the last position of a call."""
 
-    def angles(self, positions: Positions, like: Tensor) -> Angles:
-        """Return the angles of positions, in the dtype and on the device of `like`."""
+    @property
+    def changes_at(self) -> int | None:
+        """The length beyond which the angles of all positions are others (LongRoPE), if any."""
+
+    def angles(self, positions: Positions, like: Tensor, ahead: int = 0) -> Angles:
+        """Return the angles of positions, in the dtype and on the device of `like`.
+
+        The text is known to go on for `ahead` tokens, which the call does not read.
+        """
 
 
 class PositionInfo(NamedTuple):

@@ -147,8 +147,10 @@ class IdGenerator:
         most, model = options.new_tokens(length), self.model.frozen
         if context is not None and prompts[0].bounded:
             most = min(most, context - length)
-        if context is not None and length - 1 + most > context:
-            model = Rolling(model, context)
+        last, change = length - 1 + most, self.model.shape.changes_at
+        over = None if context is None or last <= context else context
+        if over is not None or (change is not None and length <= change < last):
+            model = Rolling(model, over, change)
         limits = Limits(
             bos_id=self._tokenizer.bos_id,
             eos_id=self._eos_id,
