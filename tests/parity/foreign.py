@@ -116,11 +116,15 @@ def config_file(theirs: PreTrainedModel) -> dict[str, Any]:
 
 
 def make_ours(theirs: PreTrainedModel) -> Model:
-    """Build our model from their config and fill it with their weights, by the family's map.
+    """Build our model from their config and fill it with their weights."""
+    return fill_ours(theirs, config_file(theirs))
+
+
+def fill_ours(theirs: PreTrainedModel, hf: Mapping[str, Any]) -> Model:
+    """Build our model from a `config.json` and fill it with their weights, by the family's map.
 
     Every weight is set once, and their number is the one that the config gives.
     """
-    hf = config_file(theirs)
     config = family(hf).config(hf)
     weights = dict(family(hf).each_weight(theirs.state_dict(), config))
     model = build(config).to(theirs.dtype).eval()

@@ -107,6 +107,13 @@ def rope(kind: str, **settings: float) -> dict[str, Any]:
 
 PHI3 = {**LLAMA, "pad_token_id": 0, "eos_token_id": 2}
 SMOLLM3 = {**PHI3, "num_hidden_layers": 4, "no_rope_layer_interval": 2}
+OLMO3 = {**PHI3, "num_hidden_layers": 4, "sliding_window": 5, "rope_theta": 5e5}
+OLMO3["rope_scaling"] = {
+    "rope_type": "yarn",
+    "factor": 8.0,
+    "attention_factor": 1.2,
+    "original_max_position_embeddings": 64,
+}
 GRANITE = {
     **PHI3,
     "embedding_multiplier": 12.0,
@@ -235,6 +242,10 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
         "olmo2": {**PHI3, "num_key_value_heads": None},
         "olmo2-no-windows": {**PHI3, **UNREAD},
         "olmo2-grouped": {**PHI3, "rms_norm_eps": 0.05, "attention_bias": True},
+    },
+    "Olmo3ForCausalLM": {
+        "olmo3": {**OLMO3, "sliding_window": 3},
+        "olmo3-listed": {**OLMO3, "rope_scaling": None, "layer_types": ["sliding_attention"] * 4},
     },
     "GraniteForCausalLM": {
         "granite": GRANITE,

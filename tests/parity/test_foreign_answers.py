@@ -60,6 +60,7 @@ DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "Phi3ForCausalLM": ("llama", {**PHI, "rope_parameters": LONG, "sliding_window": 9}),
     "SmolLM3ForCausalLM": ("qwen2", {**SIZES, "pad_token_id": None, "no_rope_layer_interval": 2}),
     "Olmo2ForCausalLM": ("gpt2", {**SIZES, "pad_token_id": None}),
+    "Olmo3ForCausalLM": ("gpt2", {**SIZES, "pad_token_id": None, "sliding_window": 6}),
     "GraniteForCausalLM": ("gpt2", {**SIZES, "embedding_multiplier": 3, "logits_scaling": 2}),
     "GemmaForCausalLM": ("qwen2", SIZES),
     "Gemma2ForCausalLM": ("gemma", {**SIZES, "sliding_window": 6}),

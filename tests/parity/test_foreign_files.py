@@ -118,7 +118,7 @@ ONLY_SIZES: dict[str, dict[str, Any]] = {
     "distilbert": DISTIL,
     "gemma": {**MANY_HEADS, "num_attention_heads": 16},
     **dict.fromkeys(("gemma2", "gemma3_text", "hunyuan_v1_dense"), LLAMA),
-    **dict.fromkeys(("phi3", "smollm3", "olmo2", "granite"), LLAMA),
+    **dict.fromkeys(("phi3", "smollm3", "olmo2", "olmo3", "granite"), LLAMA),
     "gemma3": {"text_config": LLAMA},
     "llama": LLAMA,
 }
@@ -130,6 +130,17 @@ def test_what_a_file_leaves_out_is_as_their_class_has_it(name: str) -> None:
     sizes, config = ONLY_SIZES[name], FAMILIES[name].config
     whole = AutoConfig.for_model(name, **sizes).to_dict()
     assert explicit(config({"model_type": name, **sizes})) == explicit(config(whole))
+
+
+def test_the_part_for_text_counts_in_a_config_of_several() -> None:
+    """Only ties are told outside of it, and are the default there, as in their class."""
+    inner = {**LLAMA, "rope_theta": 500.0, "tie_word_embeddings": False}
+    hf = {"text_config": inner, "hidden_size": 48, "rope_theta": 7.0}
+    theirs = AutoConfig.for_model("gemma3", **hf)
+    assert theirs.tie_word_embeddings
+    assert theirs.text_config.hidden_size == 24
+    alone = FAMILIES["gemma3_text"].config({**inner, "tie_word_embeddings": True})
+    assert FAMILIES["gemma3"].config(hf) == alone
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
@@ -297,7 +308,7 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         {"architectures": ["RobertaForMultipleChoice"]},
     ],
     "distilbert": [{"architectures": ["DistilBertForQuestionAnswering"]}],
-    "gemma": [{"use_bidirectional_attention": True}, {"hidden_activation": "mish"}],
+    "gemma": [{"use_bidirectional_attention": True}, {"hidden_act": "mish"}],
     "gemma2": [{"use_bidirectional_attention": True}, {"hidden_activation": "mish"}],
     "gemma3_text": [
         {"use_bidirectional_attention": True},
@@ -306,8 +317,11 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
             "rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2.0}},
         },
     ],
-    "gemma3": [{"architectures": ["Gemma3Model"]}],
-    "mistral": [{"layer_types": ["chunked_attention"]}],
+    "gemma3": [
+        {"architectures": ["Gemma3Model"]},
+        {"final_logit_softcapping": 2.0, "text_config": {**LLAMA, "final_logit_softcapping": 2.0}},
+    ],
+    "mistral": [{"is_causal": False}],
     "qwen2": [
         {"use_sliding_window": False, "layer_types": ["sliding_attention"]},
         {"num_hidden_layers": 2, "layer_types": ["full_attention"]},

@@ -14,7 +14,7 @@ from transformers import AutoConfig, LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from dragoman.folder.foreign import FAMILIES, family
-from dragoman.folder.foreign.llama import rotary
+from dragoman.folder.foreign.rotary import rotary
 from dragoman.nn import DynamicScaling, Llama3Scaling, LongRope, Rotary, YaRN
 
 FACTORS = st.floats(1.0, 40.0)

@@ -36,6 +36,7 @@ FAMILIES: Mapping[str, Family] = {
     "mpnet": bert.MPNET,
     "mt5": t5.MT5,
     "olmo2": decoders.OLMO2,
+    "olmo3": decoders.OLMO3,
     "phi3": decoders.PHI3,
     "qwen2": llama.QWEN2,
     "qwen3": llama.QWEN3,
@@ -59,7 +60,6 @@ LACKING: Mapping[str, str] = {
     "gpt_oss": "mixtures of experts",
     "mixtral": "mixtures of experts",
     "nllb-moe": "mixtures of experts",
-    "olmo3": "windows without the scaling of other layers",
     "qwen3_moe": "mixtures of experts",
 }
 """What dragoman lacks for other families, by the `model_type` of their configs."""

@@ -1,35 +1,38 @@
 """Variants of Llama: Phi-3 (Abdin et al., 2024), SmolLM3 (Bakouch et al., 2025), OLMo 2 (Walsh et
-al., 2025) and Granite.
+al., 2025), OLMo 3 and Granite.
 
 Phi-3, Phi-3.5 and Phi-4 have one matrix for queries, keys and values and one for gate and value.
 Longer contexts divide each frequency by a factor of its own (LongRoPE), and Phi-4-mini rotates
 three quarters of each head. SmolLM3 does not rotate queries and keys in every fourth layer.
 OLMo 2 normalizes what sublayers return instead of what they read, and queries and keys as a whole.
+OLMo 3 adds a window in three of four layers, whose positions are not scaled.
 Granite multiplies the embedding, the residual branches, the scores and the logits. Our residual
 stream is its stream divided by the factor on the branches, which RMSNorm does not see but in its
 epsilon.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from dragoman.folder.foreign.llama import LLAMA, MISTRAL, MOST_LAYERS, patterns, rotary, rotary_of
-from dragoman.folder.foreign.reading import HF, Reader
+from dragoman.folder.foreign.llama import LLAMA, MISTRAL, MOST_LAYERS, UNBIASED, patterns
+from dragoman.folder.foreign.reading import HF, only
+from dragoman.folder.foreign.rotary import rope_of, rope_type, rotary, rotary_of, two_bases
 from dragoman.folder.foreign.weights import fused, halves
-from dragoman.nn import AttentionPattern, Causal, Rotary, SlidingWindow
+from dragoman.nn import AttentionPattern, Rotary
 
 ATTENTION, GATED = fused("layers.*.self_attn.qkv_proj"), halves("layers.*.mlp.gate_up_proj")
 
 
-def _everywhere(hf: HF) -> tuple[AttentionPattern, ...]:
-    """Return the same window in all layers, if there is one: nothing else is asked."""
-    size = hf["sliding_window"]
-    return (Causal() if size is None else SlidingWindow(size=size),)
-
-
 def _partly_rotary(hf: HF) -> Rotary:
-    rope = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
+    rope = rope_of(hf)
+    if rope_type(rope) in ("su", "yarn"):  # the names in early files
+        rope = {**rope, "rope_type": "longrope"}
     return rotary_of(hf, rope, partly=True)
+
+
+def _fused_width(hf: HF) -> None:
+    """Reject heads that are not together as wide as the model, which `fused` takes them to be."""
+    if hf["head_dim"] is not None:
+        only(hf, "head_dim", hf["hidden_size"] // hf["num_attention_heads"])
 
 
 PHI3 = replace(
@@ -50,8 +53,7 @@ PHI3 = replace(
         "pad_token_id": 32_000,
         "eos_token_id": 32_000,
     },
-    only={"attention_bias": False, "mlp_bias": False},
-    fields={**LLAMA.fields, "positions": _partly_rotary, "patterns": _everywhere},
+    fields={**MISTRAL.fields, "positions": _partly_rotary, "head_dim": _fused_width},
     modules={
         **LLAMA.modules,
         "decoder.layers.*.self_attn.q_proj": ATTENTION[0],
@@ -91,6 +93,7 @@ SMOLLM3 = replace(
         "rope_theta": 2e6,
         "no_rope_layers": None,
         "no_rope_layer_interval": 4,
+        "use_sliding_window": False,
         "sliding_window": None,
         "tie_word_embeddings": True,
         "bos_token_id": 128_000,
@@ -104,8 +107,6 @@ SMOLLM3 = replace(
     },
     written=None,
 )
-WHOLE: Mapping[str, str | Reader] = {**LLAMA.fields, "patterns": lambda _: (Causal(),)}
-"""Llama's fields for classes that have no windows, whatever their config says."""
 OLMO2 = replace(
     LLAMA,
     classes=("Olmo2ForCausalLM",),
@@ -122,14 +123,29 @@ OLMO2 = replace(
         "bos_token_id": None,
         "eos_token_id": 50_279,
     },
-    fields=WHOLE,
-    settings={**LLAMA.settings, "norm_position": "branch", "qk_norm": "whole"},
+    fields={**UNBIASED, "bias": "attention_bias"},
+    settings={
+        **LLAMA.settings,
+        "ffn_bias": False,
+        "norm_position": "branch",
+        "qk_norm": "whole",
+    },
     modules={
         **LLAMA.modules,
         "decoder.layers.*.self_attn_residual.out_norm": "layers.*.post_attention_layernorm",
         "decoder.layers.*.ffn_residual.out_norm": "layers.*.post_feedforward_layernorm",
     },
     written=None,
+)
+OLMO3 = replace(
+    OLMO2,
+    classes=("Olmo3ForCausalLM",),
+    defaults={**OLMO2.defaults, "sliding_window": 4096},
+    fields={
+        **OLMO2.fields,
+        "positions": lambda hf: two_bases(hf, 5e5, 5e5),
+        "patterns": lambda hf: patterns(hf, lambda layer: (layer + 1) % 4 != 0),
+    },
 )
 GRANITE = replace(
     LLAMA,
@@ -148,7 +164,7 @@ GRANITE = replace(
         "logits_scaling": 1.0,
     },
     fields={
-        **WHOLE,
+        **LLAMA.fields,
         "embedding_scale": lambda hf: hf["embedding_multiplier"] / hf["residual_multiplier"],
         "norm_eps": lambda hf: hf["rms_norm_eps"] / hf["residual_multiplier"] ** 2,
         "attention_scale": lambda hf: float(hf["attention_multiplier"]),

@@ -10,19 +10,19 @@ another base in these. From its models that read images too, only the part for t
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dragoman.folder.foreign.llama import LLAMA, patterns, rotary_of
+from dragoman.folder.foreign.llama import LLAMA, UNBIASED, patterns
 from dragoman.folder.foreign.reading import HF, activation, only
+from dragoman.folder.foreign.rotary import two_bases
 from dragoman.folder.foreign.weights import Table, plus_one, under
-from dragoman.nn import AttentionPattern, Causal, Rotary
+from dragoman.nn import AttentionPattern, Causal
 from dragoman.nn.feedforward import Activation
 
 
 def _activation(hf: HF) -> Activation:
-    """Read the activation from either key; `gelu` in early files means the tanh approximation."""
-    key = "hidden_activation" if hf.get("hidden_activation") is not None else "hidden_act"
-    if hf[key] == "gelu":
+    """Read the activation; `gelu` in early files means the tanh approximation."""
+    if hf["hidden_act"] == "gelu":
         return "gelu_tanh"
-    read: Activation = activation(key)(hf)
+    read: Activation = activation("hidden_act")(hf)
     return read
 
 
@@ -39,30 +39,25 @@ def _windows(hf: HF, period: int) -> tuple[AttentionPattern, ...]:
     return patterns(hf, lambda layer: (layer + 1) % period != 0)
 
 
-def _two_bases(hf: HF) -> Rotary:
-    """Return rotary positions whose parameters differ between layers with and without a window.
-
-    Before version 5 of transformers, the base was `rope_theta` and `rope_local_base_freq`, and
-    `rope_scaling` was that of layers without a window.
-    """
-    kinds: HF = hf.get("rope_parameters") or {}
-    whole = {"rope_theta": hf.get("rope_theta") or 1e6, **(kinds.get("full_attention") or {})}
-    near = {"rope_theta": hf.get("rope_local_base_freq") or 1e4}
-    near |= kinds.get("sliding_attention") or {}
-    only(near, "rope_type", "default")
-    scheme = rotary_of(hf, whole | (hf.get("rope_scaling") or {}))
-    return replace(scheme, local_base=near["rope_theta"])
-
-
 def _text_part(hf: HF) -> HF:
     """Return the config of the text part of a model that reads images too."""
     inner = hf.get("text_config")
     if not isinstance(inner, Mapping):
         return hf
-    outer = {key: value for key, value in hf.items() if value is not None and key != "text_config"}
-    return {**inner, **outer}
+    outer = {
+        key: value
+        for key, value in hf.items()
+        if value is not None and (inner.get(key) is None or key in SHARED)
+    }
+    outer.pop("text_config", None)
+    return {**inner, "tie_word_embeddings": True, **outer}
 
 
+SHARED = (
+    *("model_type", "architectures", "tie_word_embeddings"),
+    *("bos_token_id", "eos_token_id", "pad_token_id"),
+)
+"""The keys that count as they are outside of the part for text."""
 NORMS: Table = {
     "self_attn_residual.norm": plus_one("input_layernorm"),
     "ffn_residual.norm": plus_one("post_attention_layernorm"),
@@ -89,8 +84,13 @@ GEMMA = replace(
         "eos_token_id": 1,
     },
     classes=("GemmaForCausalLM",),
-    fields={**LLAMA.fields, "activation": _activation, "patterns": _causal},
-    settings={**LLAMA.settings, "scale_embedding": True},
+    fields={
+        **UNBIASED,
+        "bias": "attention_bias",
+        "activation": _activation,
+        "patterns": _causal,
+    },
+    settings={**LLAMA.settings, "ffn_bias": False, "scale_embedding": True},
     modules={
         **LLAMA.modules,
         **under("decoder.layers.*", "layers.*", NORMS),
@@ -139,12 +139,13 @@ GEMMA3 = replace(
     fields={
         **{key: value for key, value in GEMMA2.fields.items() if key != "score_soft_cap"},
         "patterns": lambda hf: _windows(hf, hf["sliding_window_pattern"]),
-        "positions": _two_bases,
+        "positions": lambda hf: two_bases(hf, 1e6, hf.get("rope_local_base_freq") or 1e4),
     },
     settings={**GEMMA2.settings, "qk_norm": True},
 )
 GEMMA3_WITH_IMAGES = replace(
     GEMMA3,
+    only={**GEMMA3.only, "final_logit_softcapping": None},  # which this class does not read
     classes=(*GEMMA3.classes, "Gemma3ForConditionalGeneration"),
     text=_text_part,
     outer="model.language_model.",

@@ -1,6 +1,7 @@
 """GPT-2 (Radford et al., 2019): decoder-only, learned positions, pre-norm."""
 
 from dragoman.folder.foreign.reading import (
+    EVERY_DECODER,
     Family,
     Written,
     activation,
@@ -35,7 +36,7 @@ GPT2 = Family(
         "bos_token_id": 50256,
         "eos_token_id": 50256,
     },
-    only={"scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
+    only={**EVERY_DECODER, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
     classes=("GPT2LMHeadModel", "GPT2Model"),
     fields={
         "vocab_size": "vocab_size",

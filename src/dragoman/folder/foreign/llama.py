@@ -8,8 +8,7 @@ the plain Transformer with rotary positions, LayerNorm and biases, as built by o
 recipes.
 """
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,16 +17,17 @@ from tokenizers import decoders, pre_tokenizers
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.reading import (
+    EVERY_DECODER,
     HF,
     Family,
     Written,
     activation,
     activation_name,
-    only,
     required,
     token_ids,
     unsupported,
 )
+from dragoman.folder.foreign.rotary import rope_of, rope_type, rotary, rotary_of
 from dragoman.folder.foreign.weights import Table, joined, under
 from dragoman.folder.tokenizers.built import by_merges
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
@@ -35,15 +35,9 @@ from dragoman.models.config import DecoderOnlyConfig
 from dragoman.nn import (
     AttentionPattern,
     Causal,
-    DynamicScaling,
-    LinearScaling,
-    Llama3Scaling,
-    LongRope,
     Rotary,
     SlidingWindow,
-    YaRN,
 )
-from dragoman.nn.position.rotary import RotaryScaling
 
 MOST_LAYERS = 10_000
 
@@ -61,8 +55,14 @@ LAYER: Table = {
 }
 
 
-def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
-    """Return the pattern of each layer; a single one if all are the same."""
+def _everywhere(hf: HF) -> tuple[AttentionPattern, ...]:
+    """Return the same window in all layers, if there is one: nothing else is asked."""
+    size = hf["sliding_window"]
+    return (Causal() if size is None else SlidingWindow(size=size),)
+
+
+def _later(hf: HF) -> tuple[AttentionPattern, ...]:
+    """Return windows in the later layers, unless the config lists the layers."""
     slides = hf["use_sliding_window"]  # always read: without it their class has no window
     if not slides and "sliding_attention" in (hf.get("layer_types") or ()):
         needed = "layer_types names sliding_attention, which needs it"
@@ -99,100 +99,10 @@ def patterns(
     return found if len(set(found)) > 1 else found[:1]
 
 
-def rotary(hf: HF) -> Rotary:
-    """Return our rotary scheme.
-
-    Since version 5 of transformers, `rope_parameters` contains everything. Before, the base was
-    `rope_theta` and the scaling `rope_scaling`, named by `type` and later by `rope_type`.
-    """
-    return rotary_of(hf, hf.get("rope_parameters") or hf.get("rope_scaling") or {})
-
-
-def rotary_of(hf: HF, rope: HF, *, partly: bool = False) -> Rotary:
-    """Return our rotary scheme for these rotary parameters; `hf` completes them.
-
-    `partly` is for families that may rotate a share of a head's components.
-    """
-    for key, value in rope.items():
-        if isinstance(value, Mapping):
-            raise InputError(unsupported(key, value, "all layers must have the same positions"))
-    share = 1.0
-    for where in (hf, rope):
-        if where.get("partial_rotary_factor") is not None:
-            if not partly:
-                only(where, "partial_rotary_factor", 1.0)
-            share = where["partial_rotary_factor"]
-    base = rope.get("rope_theta") or hf.get("rope_theta") or 10000.0
-    return Rotary(base=base, scaling=_scaling(hf, rope), share=share)
-
-
-def _scaling(hf: HF, rope: HF) -> RotaryScaling | None:
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    match "longrope" if rope.get("long_factor") else kind:  # early files of Phi-3: su, yarn
-        case "default":
-            return None
-        case "linear":
-            return LinearScaling(factor=required(rope, "factor"))
-        case "dynamic":
-            return DynamicScaling(
-                factor=required(rope, "factor"),
-                trained_length=required(hf, "max_position_embeddings"),
-            )
-        case "yarn":
-            return _yarn(hf, rope)
-        case "llama3":
-            return Llama3Scaling(
-                factor=required(rope, "factor"),
-                trained_length=_trained_length(hf, rope),
-                low_freq_factor=required(rope, "low_freq_factor"),
-                high_freq_factor=required(rope, "high_freq_factor"),
-            )
-        case "longrope":
-            return _longrope(hf, rope)
-        case _:
-            known = "known are default, linear, dynamic, yarn, longrope and llama3"
-            raise InputError(unsupported("rope_type", kind, known))
-
-
-def _yarn(hf: HF, rope: HF) -> YaRN:
-    only(rope, "truncate", value=True)
-    trained = _trained_length(hf, rope)
-    factor = rope.get("factor") or required(hf, "max_position_embeddings") / trained
-    magnitude = rope.get("attention_factor")
-    if magnitude is None and rope.get("mscale") and rope.get("mscale_all_dim"):
-        log = math.log(max(factor, 1.0))
-        magnitude = (0.1 * rope["mscale"] * log + 1) / (0.1 * rope["mscale_all_dim"] * log + 1)
-    return YaRN(
-        factor=factor,
-        trained_length=trained,
-        beta_fast=rope.get("beta_fast") or 32.0,
-        beta_slow=rope.get("beta_slow") or 1.0,
-        attention_factor=magnitude,
-    )
-
-
-def _longrope(hf: HF, rope: HF) -> LongRope:
-    trained = _trained_length(hf, rope)
-    factor = rope.get("factor") or required(hf, "max_position_embeddings") / trained
-    stretched = math.sqrt(1 + math.log(max(factor, 1.0)) / math.log(trained))
-    return LongRope(
-        short=tuple(map(float, required(rope, "short_factor"))),
-        long=tuple(map(float, required(rope, "long_factor"))),
-        trained_length=trained,
-        attention_factor=rope.get("attention_factor") or stretched,
-    )
-
-
-def _trained_length(hf: HF, rope: HF) -> int:
-    key = "original_max_position_embeddings"
-    length: int = hf.get(key) or rope.get(key) or required(hf, "max_position_embeddings")
-    return length
-
-
 def _rotary_before_norm(hf: HF) -> Rotary:
     """Return rotary positions before the norm; a fixed `alpha` stretches the base (NTK-aware)."""
-    rope = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
-    if rope.get("alpha") and rope.get("rope_type", rope.get("type")) == "dynamic":
+    rope = rope_of(hf)
+    if rope.get("alpha") and rope_type(rope) == "dynamic":
         width = hf["head_dim"] or hf["hidden_size"] // hf["num_attention_heads"]
         base = rope.get("rope_theta") or hf.get("rope_theta") or 10000.0
         rope = {"rope_theta": base * rope["alpha"] ** (width / (width - 2))}
@@ -272,10 +182,10 @@ LLAMA = Family(
         "rms_norm_eps": 1e-6,
         "tie_word_embeddings": False,
         "attention_dropout": 0.0,
-        "use_sliding_window": False,
         "bos_token_id": 1,
         "eos_token_id": 2,
     },
+    only=EVERY_DECODER,
     classes=("LlamaForCausalLM",),
     fields={
         "vocab_size": "vocab_size",
@@ -289,7 +199,7 @@ LLAMA = Family(
         "bias": "attention_bias",
         "ffn_bias": "mlp_bias",
         "positions": rotary,
-        "patterns": _patterns,
+        "patterns": lambda _: (Causal(),),  # whatever the config says of windows
         "norm_eps": "rms_norm_eps",
         "tie_embeddings": "tie_word_embeddings",
         "attention_dropout": "attention_dropout",
@@ -310,6 +220,8 @@ LLAMA = Family(
     tokenizers=dict.fromkeys(("llama", "mistral"), TokenizerRules(build=_tokenizer)),
     written=_written("llama"),
 )
+UNBIASED = {key: source for key, source in LLAMA.fields.items() if "bias" not in key}
+"""Llama's fields for classes that do not read `attention_bias` and `mlp_bias`."""
 MISTRAL = replace(
     LLAMA,
     classes=("MistralForCausalLM",),
@@ -317,9 +229,9 @@ MISTRAL = replace(
         **LLAMA.defaults,
         "num_key_value_heads": 8,
         "sliding_window": 4096,
-        "use_sliding_window": True,
-        "max_window_layers": 0,
     },
+    fields={**UNBIASED, "patterns": _everywhere},
+    settings={**LLAMA.settings, "bias": False},
     written=_written("mistral"),
 )
 STARCODER2 = replace(
@@ -336,9 +248,9 @@ STARCODER2 = replace(
         "bos_token_id": 50256,
         "eos_token_id": 50256,
     },
-    only={"use_bias": True},
+    only={**EVERY_DECODER, "use_bias": True},
     fields={
-        **{key: value for key, value in MISTRAL.fields.items() if "bias" not in key},
+        **MISTRAL.fields,
         "norm_eps": "norm_epsilon",
         "dropout": "residual_dropout",
     },
@@ -356,12 +268,14 @@ QWEN2 = replace(
     defaults={
         **LLAMA.defaults,
         "num_key_value_heads": 32,
+        "use_sliding_window": False,
         "sliding_window": 4096,
         "max_window_layers": 28,
         "bos_token_id": None,
         "eos_token_id": None,
     },
-    settings={**LLAMA.settings, "qkv_bias": True},
+    fields={**UNBIASED, "patterns": _later},
+    settings={**LLAMA.settings, "bias": False, "qkv_bias": True},
     tokenizers=dict.fromkeys(("qwen2", "qwen3"), TokenizerRules(words=QWEN)),
     written=None,
 )
@@ -369,14 +283,15 @@ QWEN3 = replace(
     QWEN2,
     classes=("Qwen3ForCausalLM",),
     defaults={**QWEN2.defaults, "head_dim": 128},
-    settings={**LLAMA.settings, "qk_norm": True},
+    fields={**QWEN2.fields, "bias": "attention_bias"},
+    settings={**LLAMA.settings, "ffn_bias": False, "qk_norm": True},
     written=_written("qwen3", _qwen3_config),
 )
 HUNYUAN = replace(
     LLAMA,
     classes=("HunYuanDenseV1ForCausalLM",),
     defaults={**LLAMA.defaults, "rms_norm_eps": 1e-5, "pad_token_id": 0},
-    only={"mlp_bias": False, "use_cla": False, "use_qk_norm": True},
+    only={**EVERY_DECODER, "mlp_bias": False, "use_cla": False, "use_qk_norm": True},
     fields={**LLAMA.fields, "positions": _rotary_before_norm},
     settings={**LLAMA.settings, "qk_norm": True},
     modules={

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.bert import with_its_head
-from dragoman.folder.foreign.llama import patterns, rotary_of
+from dragoman.folder.foreign.llama import patterns
 from dragoman.folder.foreign.reading import (
     HF,
     Family,
@@ -19,6 +19,7 @@ from dragoman.folder.foreign.reading import (
     token_ids,
     unsupported,
 )
+from dragoman.folder.foreign.rotary import rotary_of
 from dragoman.folder.foreign.weights import Table, fused, halves, under
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.heads import Head, MaskedLanguageHead, NoHead

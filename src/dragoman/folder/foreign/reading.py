@@ -43,6 +43,8 @@ ACTIVATIONS: Mapping[str, Activation] = {
 }
 WRONG_TYPE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """Errors that a reader may raise for a value of the wrong type."""
+EVERY_DECODER: HF = {"is_causal": True, "per_layer_config": None}
+"""What `Family.only` contains for a decoder: its class reads these keys from any config."""
 UNKNOWN_ID = -1
 """Id of a token that the config does not name; the tokenizer may."""
 
