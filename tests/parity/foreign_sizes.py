@@ -107,12 +107,17 @@ def rope(kind: str, **settings: float) -> dict[str, Any]:
 
 PHI3 = {**LLAMA, "pad_token_id": 0, "eos_token_id": 2}
 SMOLLM3 = {**PHI3, "num_hidden_layers": 4, "no_rope_layer_interval": 2}
-OLMO3 = {**PHI3, "num_hidden_layers": 4, "sliding_window": 5, "rope_theta": 5e5}
-OLMO3["rope_scaling"] = {
-    "rope_type": "yarn",
-    "factor": 8.0,
-    "attention_factor": 1.2,
-    "original_max_position_embeddings": 64,
+OLMO3: dict[str, Any] = {
+    **PHI3,
+    "num_hidden_layers": 4,
+    "sliding_window": 5,
+    "rope_theta": 5e5,
+    "rope_scaling": {
+        "rope_type": "yarn",
+        "factor": 8.0,
+        "attention_factor": 1.2,
+        "original_max_position_embeddings": 64,
+    },
 }
 GRANITE = {
     **PHI3,

@@ -30,11 +30,11 @@ DECODERS: dict[str, dict[str, Any]] = {
     "qwen3": {**SMALL, "head_dim": 6},
     "gemma": {**LLAMA, "head_dim": 6},
     "gemma2": SCALED,
-    "gemma3_text": SCALED,
+    "gemma3_text": {**SCALED, "sliding_window_pattern": 2},
     "granite": LLAMA,
     "hunyuan_v1_dense": {**LLAMA, "head_dim": 6},
     "olmo2": {**LLAMA, "pad_token_id": 0},
-    "olmo3": SMALL,
+    "olmo3": {**SMALL, "layer_types": ["sliding_attention", "full_attention"]},
     "phi3": {**SMALL, "original_max_position_embeddings": 12},
     "smollm3": {**LLAMA, "pad_token_id": 0},
     "starcoder2": SMALL,
@@ -87,7 +87,7 @@ WINDOWS: list[dict[str, Any]] = [
         "use_sliding_window": True,
     },
     {"layer_types": ["full_attention"]},
-    {"sliding_window_pattern": 2},
+    {"sliding_window_pattern": 3},
     {**WINDOW, "use_sliding_window": True, "no_rope_layers": [0, 1]},
 ]
 OTHERS: list[dict[str, Any]] = [
