@@ -147,7 +147,7 @@ def check(family: str, change: dict[str, Any]) -> str:
         past = DynamicCache()  # made from a config, it drops keys that a class may still see
         for end in range(READ, LENGTH + 1):
             new = ids[:, past.get_seq_length() : end]
-            logits = run(theirs, input_ids=new, past_key_values=past, use_cache=True)
+            logits = run(theirs, input_ids=new, past_key_values=past)
             assert_same_logits(ours.step(ids[:, end - 1], state), logits[:, -1])
         assert_same_logits(ours(ids), run(theirs, input_ids=ids))
     except AssertionError as error:

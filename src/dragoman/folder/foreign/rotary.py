@@ -57,8 +57,8 @@ def two_bases(hf: HF, base: float, near: float) -> Rotary:
     """
     only(hf, "original_max_position_embeddings", None)  # their classes read it elsewhere alone
     kinds: HF = hf.get("rope_parameters") or {}
-    whole = kinds.get("full_attention") or {"rope_type": "default"}  # kept by a mere `type`
-    whole = {"rope_theta": hf.get("rope_theta") or base, **whole}
+    scaled = kinds.get("full_attention") or {"rope_type": "default"}  # kept by a mere `type`
+    whole = {"rope_theta": hf.get("rope_theta") or base, **scaled}
     local = {"rope_theta": near, **(kinds.get("sliding_attention") or {})}
     if rope_type(local) != "default":
         raise InputError(unsupported("rope_type", rope_type(local), "windows need default"))
