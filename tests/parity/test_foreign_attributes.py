@@ -19,7 +19,7 @@ from transformers import DynamicCache
 from dragoman.errors import InputError
 from dragoman.folder.foreign import FAMILIES
 
-LENGTH, READ = 19, 18
+READ = 18
 SMALL = {**LLAMA, "pad_token_id": 0, "sliding_window": 6}
 SCALED = {**SMALL, "head_dim": 6, "query_pre_attn_scalar": 7}
 DECODERS: dict[str, dict[str, Any]] = {
@@ -141,15 +141,16 @@ def check(family: str, change: dict[str, Any]) -> str:
     except InputError as error:
         named = any(key in str(error) for key in names(change))
         return "rejected" if named else pytest.fail(f"{family} with {change}: {error}")
-    ids = random_ids(3, V, 1, LENGTH)
+    ids = random_ids(3, V, 1, READ + 1)
     try:
         state = ours.start(ids[:, :READ], 1)
         past = DynamicCache()  # made from a config, it drops keys that a class may still see
-        for end in range(READ, LENGTH + 1):
+        for end in (READ, READ + 1):
             new = ids[:, past.get_seq_length() : end]
             logits = run(theirs, input_ids=new, past_key_values=past)
             assert_same_logits(ours.step(ids[:, end - 1], state), logits[:, -1])
-        assert_same_logits(ours(ids), run(theirs, input_ids=ids))
+            if end == READ:
+                assert_same_logits(ours(ids[:, :end]), logits)
     except AssertionError as error:
         raise AssertionError(family, change) from error
     return "equal"
