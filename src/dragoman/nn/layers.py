@@ -144,17 +144,10 @@ class Stack(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
     def position_info(
-        self,
-        x_BLD: Tensor,
-        positions: Positions,
-        documents: Documents | None = None,
-        ahead: int = 0,
+        self, like: Tensor, positions: Positions, documents: Documents | None = None, ahead: int = 0
     ) -> PositionInfo:
-        """Return the position information that attention needs in this call.
-
-        The text is known to go on for `ahead` tokens.
-        """
-        angles = None if self.rotation is None else self.rotation.angles(positions, x_BLD, ahead)
+        """Return the position information of a call, after which `ahead` known tokens follow."""
+        angles = None if self.rotation is None else self.rotation.angles(positions, like, ahead)
         return PositionInfo(angles, self.bias, None if documents is None else documents.pack)
 
     def _run(self, layer: Callable[..., Tensor], x_BLD: Tensor, *rest: object) -> Tensor:
