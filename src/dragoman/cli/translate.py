@@ -51,7 +51,7 @@ class TranslateOptions:
     prefixes: Path | None = field(default=None, metadata={"panel": SEARCH})
     """File with the prefix of each translation, line by line; an empty line sets none."""
     glossary: Path | None = field(default=None, metadata={"panel": DOCUMENTS})
-    """Glossary file: a source term, a tab and its translation per line."""
+    """Glossary file: a source term, a tab and its translation per line; or TBX."""
     memory: Path | None = field(default=None, metadata={"flag": "--tm", "panel": DOCUMENTS})
     """Translation memory (TMX, XLIFF, PO, CSV, TSV) whose exact matches are used."""
     ensemble: tuple[Path, ...] = field(default=(), metadata={"metavar": "MODEL", "panel": MODEL})

@@ -16,6 +16,7 @@ from dragoman.wording import counted
 COLUMNS = 4
 _FORMS = re.compile(r"(.+ )?(forms|formen)|其他形式", re.IGNORECASE)
 """The names of the column with other forms."""
+_CROWDIN = re.compile(r"Term \[([\w-]+)\]", re.IGNORECASE)
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 _BREAK = re.compile(r"[\t\n]")
 
@@ -32,13 +33,16 @@ def read_columns(
     """
     rows = _rows(content, name, as_csv=as_csv)
     first = [*islice(rows, 2)]
+    given = first[0][1] if first else []
+    first[:1] = ((number, _plain_names(row)) for number, row in first[:1])
     place = f"{name} line {first[0][0]}" if first else ""
     named = _named([row for _, row in first], languages, place) if first else None
-    is_wide = named is not None and sum(map(bool, map(language_named, first[0][1]))) > 2
+    is_of_tool = bool(first) and given != first[0][1]
+    is_wide = is_of_tool or sum(map(bool, map(language_named, first[0][1] if named else ()))) > 2
     has_codes = named is None or (
         named[:2] == (0, 1) and all("lang" in each.lower() for each in first[0][1][2:])
     )
-    if first and (told := _told_of_names(first[0][1][: 2 if has_codes else None], named)):
+    if first and (told := _told_of_names(given[: 2 if has_codes else None], named)):
         warnings.warn(f"{place}, {told}.", stacklevel=3)
     needed, unread = max(named[:2]) if named and not is_wide else 1, 0
     for number, row in chain(first[named is not None :], rows):
@@ -47,7 +51,7 @@ def read_columns(
                 f"{name} line {number}: it has {counted(len(row), 'column')}; give source, target, "
                 "and if need be other forms of the target and the word case, separated by tabs, or "
                 "by commas in a file named .csv; name other columns in the first line, and convert "
-                "TBX, XML or JSON to such a table."
+                "XML or JSON to such a table."
             )
         cells = ["".join(row[n : n + 1]) for n in named or range(COLUMNS)]
         codes = _languages_of(row) if has_codes else None
@@ -60,6 +64,20 @@ def read_columns(
     if unread:
         what = f"{counted(unread, 'line')} not read, as one of the two languages is not in"
         warnings.warn(f"{name} has {what} {'it' if unread == 1 else 'them'}.", stacklevel=3)
+
+
+def _plain_names(row: Sequence[str]) -> list[str]:
+    """Return the names of columns, with those of other tools as names of languages.
+
+    Crowdin writes `Term [en]`, and memoQ `English_United_States`, with `English_United_States_Def`
+    for the definition; of several terms of memoQ in a language, only the first has a name.
+    """
+    found = list[str]()
+    for name in row:
+        of_memoq = f"{name}_Def" in row
+        plain = name.partition("_")[0] if of_memoq else _CROWDIN.sub(r"\1", name)
+        found.append("" if of_memoq and plain in found else plain)
+    return found
 
 
 def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, list[str]]]:

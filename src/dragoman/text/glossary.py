@@ -12,7 +12,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
@@ -22,6 +22,7 @@ from typing import Self
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file
 from dragoman.languages import LangCodes
+from dragoman.text import termbases
 from dragoman.text.columns import read_columns
 from dragoman.text.spans import Span
 
@@ -171,21 +172,24 @@ class Glossary:
 
     @classmethod
     def read(cls, path: Path | str, languages: LangCodes = (None, None)) -> Self:
-        """Read a file: CSV if its name ends with .csv, else tab-separated columns.
+        """Read a file: TBX, or CSV if its name ends with .csv, or else tab-separated columns.
 
         If the first row names columns after the `languages`, they are read, and any others are not.
         Raises InputError, with the line, for a file that is not a glossary, and for a term that is
         empty, too long or a duplicate.
         """
         path = Path(path)
-        as_csv = path.suffix.lower() == ".csv"
-        return cls.parse(read_file(path, LARGEST), str(path), csv=as_csv, languages=languages)
+        as_csv, is_tbx = (path.suffix.lower() == suffix for suffix in (".csv", ".tbx"))
+        content = read_file(path, termbases.LARGEST if is_tbx else LARGEST)
+        return cls.parse(content, str(path), csv=as_csv, languages=languages)
 
     @classmethod
     def parse(
         cls, content: bytes, name: str, *, csv: bool = False, languages: LangCodes = (None, None)
     ) -> Self:
         """Parse the content of a file like `read`; messages call the file `name`."""
+        if termbases.is_termbase(content):
+            return cls._of_termbase(content, name, languages)
         glossary, lines = cls(()), dict[tuple[str, bool], int]()
         for number, cells in read_columns(content, name, languages, as_csv=csv):
             source, target, forms, case = cells
@@ -210,6 +214,24 @@ class Glossary:
         if not glossary:
             raise InputError(f"{name} has no terms; write a source, a tab and a target in a line.")
         return glossary
+
+    @classmethod
+    def _of_termbase(cls, content: bytes, name: str, languages: LangCodes) -> Self:
+        """Read TBX: the targets of a term in one or several concepts are equally correct.
+
+        What is written in capitals is an abbreviation, such as IT: found in capitals only.
+        """
+        terms = dict[tuple[str, bool], GlossaryTerm]()
+        for number, source, targets in termbases.read_termbase(content, name, languages):
+            try:
+                term = GlossaryTerm(source, targets[0], tuple(targets[1:]), source.isupper())
+            except InputError as error:
+                raise InputError(f"{name} line {number}: {error}.") from None
+            if before := terms.get(term.key):
+                more = dict.fromkeys((*before.forms, term.target, *term.forms))
+                term = replace(before, forms=tuple(each for each in more if each != before.target))
+            terms[term.key] = term
+        return cls(terms.values())
 
     def __len__(self) -> int:
         return len(self._terms)
