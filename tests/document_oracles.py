@@ -68,14 +68,17 @@ def markdown(data: bytes) -> Shape:
         return None
     source = _without_definitions(text, options)
     options |= pyromark.Options.ENABLE_DEFINITION_LIST
-    found, text = list[str](), ""
+    found, text, quoted = list[str](), "", False
     for event in pyromark.events(source, options=options):
         kind, value = next(iter(event.items())) if isinstance(event, dict) else (event, None)
         name = str(next(iter(value)) if isinstance(value, dict) else value)
         if kind == "InlineHtml" and re.fullmatch("</?(em|strong|del)>", str(value)):
             continue  # emphasis is written this way if its signs would be read as text
+        if name == "MetadataBlock":
+            quoted = kind == "Start"
         if kind in ("Text", "Code", "Html", "InlineHtml", "InlineMath", "DisplayMath"):
-            text += str(value).replace("&#58;", ":")
+            value = re.sub(r"[\"'\\]", "", str(value)) if quoted else str(value)
+            text += value.replace("&#58;", ":")
         elif kind != "SoftBreak" and name not in ("Emphasis", "Strong", "Strikethrough"):
             found.append(f"{kind} {name}")
     return found, letters(text)

@@ -87,7 +87,10 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
     text, encode = decoded(
         data, name, declared[1].decode() if declared else "", has_references=True
     )
-    return in_language(Page(text, RULES, name).document(encode), _ROOT, languages)
+    from dragoman.documents.frontmatter import with_matter  # which reads HTML in its values
+
+    document = with_matter(lambda page: Page(page, RULES, name).document(encode), text, name)
+    return in_language(document, _ROOT, languages)
 
 
 def read_xhtml(data: bytes, name: str, place: str, languages: LangCodes) -> Document:

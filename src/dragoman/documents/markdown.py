@@ -1,6 +1,6 @@
 """Markdown: paragraphs, headings, items, terms, cells and titles, with emphasis and links as tags.
 
-Code, front matter, formulas, link targets, and lines that are directives of other tools are left
+Code, most front matter, formulas, link targets, and lines that are directives of other tools are left
 alone, and of HTML blocks all but text. A paragraph whose text changes is written as one line, or as
 many as it has hard breaks.
 """
@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from dragoman.documents import frontmatter
 from dragoman.documents.characters import (
     SURROGATE,
     characters_before,
@@ -37,6 +38,7 @@ from dragoman.documents.dialects import (
 )
 from dragoman.documents.document import Asides, Document, Left, Segment, Segments
 from dragoman.documents.fragments import read_block
+from dragoman.documents.frontmatter import read_matter
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import is_left, tokens_of, with_marks
 from dragoman.documents.signs import EMPHASIS, written, written_alt, written_title
@@ -54,7 +56,7 @@ _LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
 """Events inside a paragraph."""
 _NOTE = (" ", "^")
 """The sign before the bracket of a note."""
-_LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
+_LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": frontmatter.LEFT}
 _SEEN = {*_LEAVES, *_LEFT, "Html", "Image", ""}
 """Events that are not definitions; the end of the file has no name."""
 _DEFINITION = re.compile(
@@ -177,12 +179,13 @@ class _Paragraphs:
                     skipped = name
 
     def _block(self, name: str, start: int, end: int) -> list[Segment]:
-        """Return the texts of a block of HTML; one without, or another block, is left alone."""
-        found, told = list[Segment](), self.left.total
+        """Return the texts of a block of HTML, or those shown of front matter; the rest is left."""
+        found, told, line = list[Segment](), self.left.total, self._line(start)
         if name == "HtmlBlock" and not self._is_mdx:
-            line = self._line(start)
             found = read_block(self._text, self._plain, (start, end), line, self.left)
-        if not found and self.left.total == told:
+        elif name == "MetadataBlock":
+            found = read_matter(self._text, self._plain, (start, end), line)
+        if name == "MetadataBlock" or (not found and self.left.total == told):
             self.left.add(_LEFT[name], self._where(start))
         return found
 

@@ -48,12 +48,13 @@ def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
     """
     text, encode = decoded(data, name)
     left, keys = Left(), Keys(columns)
-    document = one_part(text, encode, _segments(text, name, keys, left), name, left)
+    document = one_part(text, encode, values(text, name, keys, left), name, left)
     keys.reject_missing(name)
     return document
 
 
-def _segments(text: str, name: str, keys: Keys, left: Left) -> Iterator[Segment]:
+def values(text: str, name: str, keys: Keys, left: Left) -> Iterator[Segment]:
+    """Yield the values of a text. Raises InputError if it is not YAML."""
     import yaml
 
     clean = without_damage(text)
@@ -154,7 +155,7 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
     elif style or text[start:end].split() == value.split():
         value = _unfolded(text[start:end]) or value
         pieces = (Tag(p, shown=" ") if "\n" in p else p for p in re.split("(\n+)", value))
-        write = partial(_written, style=style, flow=flow, after=after.replace("\t", " "))
+        write = partial(written, style=style, flow=flow, after=after.replace("\t", " "))
         yield Segment(start, end + len(after), with_elements(pieces), write, where)
 
 
@@ -271,7 +272,8 @@ def _after(text: str, end: int) -> str:
     return found[0] if found and re.search(r"[\r\n] *\t", found[0]) else ""
 
 
-def _written(marked: Marked, *, style: str, flow: bool, after: str) -> str:
+def written(marked: Marked, *, style: str, flow: bool, after: str) -> str:
+    """Write a value in its style, or in quotes if it needs them."""
     text = marked.written()
     if not style and _may_be_plain(text, flow=flow) and _is_text(text):
         return text + after

@@ -1,0 +1,71 @@
+"""Front matter of a page, in YAML or TOML: the titles and descriptions that its readers see."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+
+from dragoman.documents import yaml
+from dragoman.documents.document import Document, Keys, Left, Part, Segment, Segments
+from dragoman.documents.fragments import with_elements
+from dragoman.errors import InputError
+from dragoman.text.spans import Span
+
+LEFT = "front matter, but for titles and descriptions"
+"""What is left alone."""
+_SHOWN = (
+    *("title", "subtitle", "linkTitle", "sidebar_label", "tagline"),
+    *("description", "summary", "excerpt", "abstract"),
+)
+"""The keys of Jekyll, Hugo, MkDocs, Docusaurus, VitePress and Pandoc whose values are shown."""
+_TOML = re.compile(
+    rf"^[ \t]*(?:{'|'.join(_SHOWN)})[ \t]*=[ \t]*(\"(?:[^\"\\\r\n]|\\.)*+\"|'[^'\r\n]*+')"
+    r"[ \t]*(?:#[^\r\n]*)?\r?$",
+    re.MULTILINE,
+)
+_FENCE = re.compile(r"(?:---|\+\+\+)[ \t]*\r?\n")
+_AT_START = re.compile(r"\ufeff?(---[ \t]*\r?\n(?s:.*?)^---[ \t]*\r?$)", re.MULTILINE)
+
+
+def read_matter(text: str, plain: str, place: Span, line: int) -> list[Segment]:
+    """Return the titles and descriptions of front matter, as far as they are in `plain` unchanged.
+
+    Return none of front matter that is not valid. `line` is the number of its first line.
+    """
+    found, fence = list[Segment](), _FENCE.match(plain, *place)
+    read = _of_toml if plain.startswith("+++", place[0]) else _of_yaml
+    with suppress(InputError):
+        found = [*read(plain, (fence.end(), place[1]), line)] if fence else []
+    return [each for each in found if text[each.start : each.end] == plain[each.start : each.end]]
+
+
+def _of_yaml(text: str, place: Span, line: int) -> Iterator[Segment]:
+    inner = text[slice(*place)].rstrip().removesuffix("---")
+    shift = place[0] - line  # by as many line breaks, so that the numbers of lines are right
+    for each in yaml.values("\n" * line + inner, "", Keys(_SHOWN), Left()):
+        yield replace(each, start=each.start + shift, end=each.end + shift)
+
+
+def _of_toml(text: str, place: Span, line: int) -> Iterator[Segment]:
+    for found in _TOML.finditer(text, *place):
+        with suppress(ValueError):  # an escape that JSON does not have
+            value = json.loads(found[1]) if found[1][0] == '"' else found[1][1:-1]
+            where = f"line {line + 1 + text.count(chr(10), place[0], found.start(1))}"
+            write = partial(yaml.written, style='"', flow=False, after="")
+            yield Segment(*found.span(1), with_elements((value,)), write, where)
+
+
+def with_matter(read: Callable[[str], Document], text: str, name: str) -> Document:
+    """Return a page that `read` reads, with the front matter that its text begins with, if any."""
+    matter = _AT_START.match(text)
+    if matter is None:
+        return read(text)
+    end = matter.end()
+    document = read(re.sub(r"[^\r\n]", " ", matter[0]) + text[end:])
+    first, *others = document.parts
+    found = read_matter(text, text, matter.span(1), 1)
+    part = Part(text[:end] + first.text[end:], Segments(name, chain(found, first.segments)))
+    return replace(document, parts=(part, *others), left=(*document.left, f"{LEFT}: line 1"))
