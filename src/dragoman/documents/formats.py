@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from dragoman.documents.document import Document
 from dragoman.errors import InputError, did_you_mean, how_to_install
+from dragoman.files.documents import CONVERTED, kind_of_name
 from dragoman.files.reading import DOCUMENTS
 from dragoman.languages import LangCodes
 
@@ -91,6 +92,8 @@ def read_document(
     whose library is not installed, and a file that is too large or damaged.
     """
     chosen = known or format_of_name(name)
+    if chosen is None and (kind := kind_of_name(Path(name))) in CONVERTED:
+        raise InputError(f"{name} is {kind}, which is not translated; {CONVERTED[kind]} first.")
     if chosen not in FORMATS:
         what = (
             f"'{chosen}' is not a format"

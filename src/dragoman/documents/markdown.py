@@ -1,8 +1,8 @@
 """Markdown: paragraphs, headings, items, terms, cells and titles, with emphasis and links as tags.
 
-Code, most front matter, formulas, link targets, and lines that are directives of other tools are left
-alone, and of HTML blocks all but text. A paragraph whose text changes is written as one line, or as
-many as it has hard breaks.
+Code, most front matter, formulas, link targets, and directives of other tools are left alone, and
+of HTML blocks all but text. A paragraph whose text changes is written as one line, or as many as
+it has hard breaks.
 """
 
 import re

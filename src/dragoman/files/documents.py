@@ -24,6 +24,7 @@ _BY_NAME = {
     "a catalogue of messages": "po pot",
     "a JSON file": "json jsonl arb",
     "a file in a markup language": "rst adoc asciidoc tex org textile mediawiki",
+    "a string catalogue of Xcode": "xcstrings",
     "a file of keys and values": "properties strings ini toml ftl json5 jsonc",
     "a page of Quarto": "qmd rmd",
     TEMPLATE: "j2 jinja jinja2 njk handlebars mustache liquid twig erb ejs",
@@ -61,6 +62,16 @@ TRANSLATED = {
     TEMPLATE: "html",
 }
 """Formats of documents that `translate` reads, by kind."""
+
+CONVERTED = {
+    OTHER_SUBTITLES: "convert it to SRT",
+    "an XML file": "convert it to XLIFF, PO or HTML",
+    "a string catalogue of Xcode": "export its localizations from Xcode as XLIFF",
+    "a file of keys and values": "convert it to XLIFF, PO or JSON",
+    "a file in a markup language": "convert it to Markdown or HTML",
+    "a notebook": "convert it to Markdown",
+}
+"""What to do before translating a document of a format that `translate` does not read, by kind."""
 
 BEGINNING = 30
 """Number of lines used to recognise a kind: a catalogue begins with comments."""
@@ -115,8 +126,8 @@ def _checked(name: str, lines: Iterator[str], formats: Mapping[str, str]) -> Ite
 
 def _no_lines(name: str, kind: str, formats: Mapping[str, str]) -> InputError:
     do = "extract its text as lines"
-    if kind == OTHER_SUBTITLES and formats:
-        do = "convert it to SRT and translate that as a document"
+    if kind in CONVERTED and formats:
+        do = f"{CONVERTED[kind]} and translate that as a document"
     if kind in formats:
         first = "decompress it and " if Path(name).suffix.lower() in COMPRESSED else ""
         do = f"{first}translate it as a document with --format {formats[kind]} and --output"

@@ -225,6 +225,8 @@ def test_the_format_is_that_of_the_name() -> None:
     for name, known, match in (
         ("x.pdf", None, "the docx, odt or html that it was made from"),
         ("x.doc", None, "save it as docx"),
+        ("x.xcstrings", None, "export its localizations from Xcode as XLIFF first"),
+        ("x.properties", None, "convert it to XLIFF, PO or JSON first"),
         ("x", None, "; give one of: text"),
         ("x", "txet", "'txet' is not a format; did you mean text"),
     ):

@@ -73,14 +73,16 @@ def test_a_beginning_tells_the_kind(kind: str | None) -> None:
     [
         ("page", "<!DOCTYPE html>", "; translate it as a document with --format html and"),
         ("app", 'msgid "a"', "; translate it as a document with --format po and --output, or add"),
-        ("a", "<?xml version='1.0'?>", "; extract its text as lines, or add --plain"),
+        ("a", "<?xml version='1.0'?>", "; convert it to XLIFF, PO or HTML and translate that as"),
         ("film.ssa", "", "; convert it to SRT and translate that as a"),
         ("film.txt", "[Script Info]", "; convert it to SRT and translate that as a"),
         ("page.njk", "", "; translate it as a document with --format html and --output, or add"),
         ("page.rmd", "", "; translate it as a document with --format markdown and --output"),
         ("page.hbs", "<p>{{a}}", "is a template, whose markup"),
         ("README", "---\na: b", "; translate it as a document with --format markdown and"),
-        ("a.ipynb", "", "; extract its text as lines, or add --plain"),
+        ("a.ipynb", "", "; convert it to Markdown and translate that as a document, or add"),
+        ("a.xcstrings", "", "; export its localizations from Xcode as XLIFF and translate that"),
+        ("a.vue", "", "; extract its text as lines, or add --plain"),
         ("page.html.gz", "", "; decompress it and translate it as a document with --format html"),
     ],
 )
