@@ -1,19 +1,26 @@
-"""EPUB books: the chapters that the package lists, its tables of contents, and its title."""
+"""EPUB books: the listed chapters, the tables of contents, and the title and description."""
 
 import posixpath
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from urllib.parse import unquote
 
 from dragoman.documents.archive import Archive
-from dragoman.documents.document import Document
+from dragoman.documents.attributes import attributes_of
+from dragoman.documents.document import Document, Segment
+from dragoman.documents.fragments import with_elements
 from dragoman.documents.html import read_xhtml
-from dragoman.documents.paragraphs import read_plain, read_xml
+from dragoman.documents.paragraphs import Raw, read_plain, read_xml
 from dragoman.errors import InputError
+from dragoman.files.xml import Element, escape_xml
 from dragoman.languages import LangCodes
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _PAGE, _CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"
+_TEXTS = {"text", "title", "description"}
+_GUIDE = attributes_of({"reference": "title"})
 
 
 def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
@@ -53,4 +60,11 @@ def _read_member(data: bytes, book: str, member: str, kind: str, languages: Lang
     if kind == _PAGE:
         return read_xhtml(data, name, f"{member}, ", languages)
     places = (f"{member}, text {n}" for n in count(1))
-    return read_xml(data, name, {"text", "title"}, partial(read_plain, places))
+    return read_xml(data, name, _TEXTS, partial(_read_text, places), _GUIDE, place=f"{member}, ")
+
+
+def _read_text(places: Iterator[str], element: Element, text: str, raw: Raw) -> Segment | None:
+    """Read a title or a description, which often is HTML that is escaped as text."""
+    segment = read_plain(places, element, text, raw)
+    source = with_elements(segment.source.pieces, escape_xml) if segment else None
+    return replace(segment, source=source) if segment and source else None

@@ -30,8 +30,12 @@ _ATTRIBUTES = attributes_of(
     | dict.fromkeys(("item", "option", "radio"), "label title")
     | dict.fromkeys(("combobox", "date", "listbox", "number", "text", "textarea"), "title")
     | dict.fromkeys(("a", "help-message", "error-message"), "title")
+    | dict.fromkeys(("toc-mark", "user-index-mark"), "string-value")
+    | dict.fromkeys(
+        ("alphabetical-index-mark", "alphabetical-index-mark-start"), "string-value key1 key2"
+    )
 )
-"""Translated attributes of form controls, links and messages of validated cells."""
+"""Translated attributes of form controls, links, messages of validated cells and index entries."""
 _PAIRS = {"span", "a", "meta", "ruby", "ruby-base"}
 _SPACES = {"tab", "line-break"}
 _LEFT = {"tracked-changes", "ruby-text"}

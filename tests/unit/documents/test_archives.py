@@ -39,6 +39,22 @@ def test_a_book_is_translated() -> None:
     assert b"<dc:language>en" in contents["OPS/book.opf"]
 
 
+def test_the_description_of_a_book_is_html_that_is_escaped() -> None:
+    """As most programs write it; what a guide shows is translated, and nobody's name."""
+    told = (
+        "<dc:description>&lt;p>a &lt;b>b&lt;/b>&lt;/p></dc:description><dc:creator>c</dc:creator>"
+    )
+    guide = '<guide><reference type="toc" title="d &amp; e" href="f"/></guide></package>'
+    old = unpacked(epub())["OPS/book.opf"].decode()
+    new = old.replace("<dc:id", f"{told}<dc:id").replace("</package>", guide)
+    made = translated(replaced(epub(), {"OPS/book.opf": new}), "a.epub")[0]
+    written = told.replace("p>a &lt;b>b", "p&gt;A &lt;b&gt;B").replace(
+        "/b>&lt;/p>", "/b&gt;&lt;/p&gt;"
+    )
+    expected = new.replace(told, written).replace("d &amp; e", "D &amp; E")
+    assert unpacked(made)["OPS/book.opf"].decode() == expected.replace("The book", "THE BOOK")
+
+
 @pytest.mark.parametrize("name", [n for n in SAMPLES if SAMPLES[n]()[:2] == b"PK"])
 def test_members_keep_their_order_and_all_that_is_said_of_them(name: str) -> None:
     """Names, dates, how they are packed, extra fields, comments; and the bytes of the others."""

@@ -296,6 +296,7 @@ HISTORY = (
     "<text:p>{}<text:page-number>1x</text:page-number></text:p>"
 )
 MARK = '<text:p>{}<text:bookmark text:name="x"/>{}</text:p>'
+INDEX = '<text:p>{}<text:alphabetical-index-mark text:string-value="{}" text:key1="{}"/></text:p>'
 GUIDE = (
     "<text:p><text:ruby><text:ruby-base>{}</text:ruby-base><text:ruby-text>a</text:ruby-text>"
     "</text:ruby>{}</text:p>"
@@ -333,6 +334,7 @@ def test_a_span_ends_before_a_tab_and_begins_anew() -> None:
         (IN_TAGS, ("it&apos;s",), ("IT&apos;S",)),
         (HISTORY, ("a  ",), ("A ",)),
         (MARK, ("a ", " b"), ("A ", " B")),
+        (INDEX, ("a", "b c", "d"), ("A", "B C", "D")),
         (GUIDE, ("a", " b"), ("A", " B")),
         (ELSEWHERE, ("a b", "c", "d e"), ("A B", "C", "D E")),
         (CELLS, (' office:string-value="one"', "one", "note"), ("", "ONE", "NOTE")),
@@ -342,6 +344,7 @@ def test_a_span_ends_before_a_tab_and_begins_anew() -> None:
         "attributes of tags only",
         "what its history shows stays",
         "spaces",
+        "entries of indexes",
         "phonetic guides",
         "footers of slides, messages of cells, titles of tables of contents",
         "a changed cell has no old text",
