@@ -72,6 +72,8 @@ XHTML_RULES = replace(RULES, scanner=markup.XHTML, ended_by={}, raw=RULES.raw - 
 _CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 
 
+_BY_OFFICE = re.compile(r"(?i)<meta\s[^<>]*\bgenerator\b[^<>]*\b(?:Microsoft|\w*Office)\b")
+"""Word and LibreOffice declare the languages of the spelling checker, which are often wrong."""
 _ROOT = re.compile(rb"(?is)<!--(?:(?!<!--).)*?-->|(<html(?=[\s/>])[^<>]*>)")
 
 
@@ -89,11 +91,13 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
     )
     from dragoman.documents.frontmatter import with_matter  # which reads HTML in its values
 
-    document = with_matter(lambda page: Page(page, RULES, name).document(encode), text, name)
+    rules = RULES if _BY_OFFICE.search(text) else replace(RULES, language=languages[0])
+    document = with_matter(lambda page: Page(page, rules, name).document(encode), text, name)
     return in_language(document, _ROOT, languages)
 
 
 def read_xhtml(data: bytes, name: str, place: str, languages: LangCodes) -> Document:
     """Read the text of an XHTML page; `place` begins each location."""
     text, encode = decode_xml(data, name)
-    return in_language(Page(text, XHTML_RULES, name, place).document(encode), _ROOT, languages)
+    rules = replace(XHTML_RULES, language=languages[0])
+    return in_language(Page(text, rules, name, place).document(encode), _ROOT, languages)

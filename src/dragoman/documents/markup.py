@@ -16,6 +16,7 @@ from dragoman.documents.characters import Encode, unescaped
 from dragoman.documents.document import Asides, Document, Left, Segment, Segments
 from dragoman.documents.lines import unwrapped
 from dragoman.documents.templates import CODE, LINES, STATEMENT, code_at, inner, pieces_of, settled
+from dragoman.languages import label_of
 from dragoman.text.marked import Marked, Tag, paired
 
 _WHITE = " \t\n\f\r"
@@ -48,6 +49,7 @@ _META = re.compile(
     re.IGNORECASE,
 )
 _BUTTON = re.compile(r"\stype\s*=\s*[\"']?(?:button|reset|submit)[\"'\s/>]", re.IGNORECASE)
+_LANGUAGE = re.compile(r"(?!und|mul|zxx)[A-Za-z]{2,3}(?:-\w+)*")
 _TAG = re.compile("<[^<>]*>")
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")
 _SPACE = re.compile(rf"{_W}+")
@@ -78,6 +80,8 @@ class Rules:
     scanner: re.Pattern[str] = XML
     lines: bool = False
     """Whether a line break ends a sentence."""
+    language: str | None = None
+    """Language of the text; elements that declare another one are left alone."""
 
 
 class Token(NamedTuple):
@@ -191,7 +195,8 @@ class Page:
         """Read a tag or an element that is left alone; return the unread token that ended it."""
         rules, (kind, raw, name) = self._rules, token
         marked, after = raw, None
-        left = kind != "close" and is_left(raw)
+        why = _why_left(token, rules.language)
+        left = why != ""
         block = name != "" and rules.block(name)
         if kind != "close" and name and not left:
             where = f"{self._in}line {self._line}"
@@ -200,7 +205,7 @@ class Page:
             inner, after = _until_closed(tokens, name, rules)
             rest = "".join(inner)
             kind, raw, marked = "void", raw + rest, marked + rest
-            why = rules.opaque.get(name, "marked as not to be translated")
+            why = rules.opaque.get(name, why)
             if why and (" srcdoc" in raw.lower() or any(map(str.isalpha, _TAG.sub("", rest)))):
                 self._left.add(f"<{name}>, {why}", f"{self._in}line {self._line}")
         if block or (name in rules.breaks and self._ends_in(name)):
@@ -295,6 +300,20 @@ def is_left(raw: str) -> bool:
         or (name == "class" and "notranslate" in value.split())
         for name, value in found
     )
+
+
+def _why_left(token: Token, language: str | None) -> str:
+    """Return why the element of a tag is left alone: it says so, or that it is in another language
+    than the page; "" if it is not.
+    """
+    if token.kind == "close" or is_left(token.raw):
+        return "" if token.kind == "close" else "marked as not to be translated"
+    if language is None or "lang" not in token.raw.lower() or token.name in {"html", "body"}:
+        return ""
+    found = {a[1].lower(): (a[2] or "").strip("\"'") for a in _ATTRIBUTE.finditer(token.raw)}
+    code = _LANGUAGE.fullmatch(found.get("lang") or found.get("xml:lang") or "")
+    is_other = code is not None and label_of(code[0]) != label_of(language)
+    return "in another language" if is_other else ""
 
 
 def _until_closed(

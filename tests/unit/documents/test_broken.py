@@ -185,7 +185,7 @@ def test_damaged_utf8_stays_utf8() -> None:
 
 
 MARKDOWN = [
-    "+++\ntitle = 'a b'\n+++\n\n«c d»\n",
+    "+++\nslug = 'a b'\n+++\n\n«c d»\n",
     "::: note\n«a» *«b»*\n:::\n",
     '!!! note "a"\n    «b c»\n\n    «d»\n\n«e»\n',
     "«a»\n!!! note\n«b»\n",

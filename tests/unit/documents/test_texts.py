@@ -48,6 +48,17 @@ NOT_TRANSLATED = [
     "<p class='x NOTRANSLATE y'>a b</p>",
     "<p translate = 'No' id=a>a b</p>",
 ]
+OF_LANGUAGES = [
+    "<p>«a» <i lang=fr title='b'>b c</i> «d»",
+    "<ul><li lang='de-AT'>a b<li lang=en-GB>«c»</ul>«d»",
+    "<div lang=zh><p lang=en>a b</p></div><p>«c»",
+    "<body lang=de><p lang=''>«a»<p lang='{{ x }}'>«b»<p lang=und>«c»<p data-lang=de>«d»",
+    "<a hreflang=de>«a b»</a>",
+    "<meta name=Generator content='Microsoft Word 15'><p lang=de>«a»",
+    '<meta name="generator" content="LibreOffice 24.2"/><p lang=de>«a»',
+]
+"""What declares another language than that of the page is left, unless an office program did."""
+NOT_TRANSLATED += OF_LANGUAGES
 """What is not to be translated ends at the next of its kind, or at the end of what is around it, if
 it has no close tag."""
 
@@ -70,6 +81,19 @@ it has no close tag."""
 def test_html(source: str, expected: str) -> None:
     """Text and what is shown of attributes; entities are decoded, tags are as they were."""
     assert translated(source, "a.html")[0] == expected
+
+
+def test_what_is_in_another_language_is_told() -> None:
+    """If that of the page is known; a chapter of a book declares it as XML does."""
+    source = "<p xml:lang='fr'>a b</p><p lang='nb'>c</p>"
+    made, _, report = translated(source, "a.xhtml", languages=("no", "en"))
+    assert (made, report.left) == (
+        source.replace("c<", "C<"),
+        ("<p>, in another language: line 1",),
+    )
+    assert translated(source, "a.xhtml", languages=(None, "en"))[0] == source.replace(
+        "a b", "A B"
+    ).replace("c<", "C<")
 
 
 @pytest.mark.parametrize(
