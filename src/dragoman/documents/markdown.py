@@ -9,8 +9,8 @@ import re
 import sys
 from array import array
 from bisect import bisect_left
-from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -32,6 +32,7 @@ from dragoman.documents.dialects import (
     LINE_END,
     NO_DEFINITION,
     ONE_CELL,
+    TITLE_OF_NOTE,
     with_kept,
     with_plain_code,
     with_plain_targets,
@@ -41,18 +42,24 @@ from dragoman.documents.fragments import read_block
 from dragoman.documents.frontmatter import read_matter
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import is_left, tokens_of, with_marks
-from dragoman.documents.signs import EMPHASIS, written, written_alt, written_title
+from dragoman.documents.signs import (
+    TEXTS,
+    events_of,
+    fault_of,
+    fault_of_title,
+    written,
+    written_alt,
+    written_title,
+)
 from dragoman.documents.templates import as_written, pieces_of, settled
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
 
 LARGEST = 1 << 22
 """Maximum size in bytes: the parser's events take many times as much."""
-_TEXTS = {"Text", "Code", "InlineMath", "DisplayMath"}
-"""Events with text that is read."""
 _SPANS = {"Emphasis": "*", "Strong": "**", "Strikethrough": "~~", "Link": "[", "Image": "!["}
 """Elements that enclose text inside a paragraph, and their opening marks."""
-_LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
+_LEAVES = {*TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
 """Events inside a paragraph."""
 _NOTE = (" ", "^")
 """The sign before the bracket of a note."""
@@ -115,6 +122,7 @@ class _Paragraphs:
         self._is_mdx = PurePath(name).suffix.lower() == ".mdx"
         self._write = partial(written, is_mdx=True) if self._is_mdx else written
         self._line_ends = array("I", (found.start() for found in re.finditer("\n", text)))
+        self._titles = list[re.Match[str]]()  # of notes
         self._plain = DIRECTIVE.sub(self._without_directive, without_damage(text))
         self._plain = ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
         self._plain = with_plain_targets(self._plain)
@@ -139,7 +147,10 @@ class _Paragraphs:
         begins = last.strip(" \t>\r\n") in {"", "---", "+++"}
         if found["code"] and not begins:  # words of a sentence
             return found[0]
-        self.left.add("directives of other tools", self._where(start))
+        if title := TITLE_OF_NOTE.match(text, start):
+            self._titles.append(title)
+        else:
+            self.left.add("directives of other tools", self._where(start))
         blank = re.sub(r"[^\r\n]", " ", found[0])
         if last.startswith("|") and _TABLE_ROW.match(text, found.end()):
             blank = re.sub(r"^ | (?=\r?$)", "|", blank, flags=re.MULTILINE)
@@ -153,17 +164,19 @@ class _Paragraphs:
         """Yield the parser's events: kind, name, data, and start and end in characters."""
         plain = with_plain_code(NO_DEFINITION.sub(r"\1;", self._plain), is_mdx=self._is_mdx)
         before = characters_before(plain.encode())
-        for kind, name, more, start, end in _events(plain):
+        for kind, name, more, start, end in events_of(plain):
             yield kind, name, more, before(start), before(end)
 
     def segments(self) -> Iterator[Segment]:
         """Yield the texts, in order."""
-        skipped, is_term, definitions = "", False, deque(_DEFINITION.finditer(self._plain))
+        skipped, is_term = "", False
+        titles = [*self._titles, *_DEFINITION.finditer(self._plain)]
+        definitions = deque(sorted(titles, key=re.Match.start))
         last = ("End", "", None, len(self._text), sys.maxsize)
         for kind, name, more, start, end in chain(self._events(), [last]):
             while definitions and name in _SEEN and definitions[0].start() < end:
                 if (found := definitions.popleft()).end() <= start:
-                    self._set_aside(*found.span(1), _ESCAPED.sub(r"\1", unescaped(found[1])))
+                    self._set_title_aside(found)
             if skipped:
                 skipped = "" if (kind, name) == ("End", skipped) else skipped
             elif self._depth or (_is_inline(name, more) and not (is_term and name == "SoftBreak")):
@@ -200,7 +213,7 @@ class _Paragraphs:
         if is_heading and not self._is_mdx:
             write = partial(written, is_heading=True)
         if not source.kept or any(map(str.isalpha, "".join(source.around))):
-            yield Segment(self._start, self._end, source, write, where, _fault)
+            yield Segment(self._start, self._end, source, write, where, fault_of)
 
     def _marked(self, pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
         return paired(with_kept(pieces, is_mdx=self._is_mdx))
@@ -325,9 +338,18 @@ class _Paragraphs:
             return raw
         source = Marked((raw,)) if SURROGATE.search(raw) else self._marked(inner)
         write = partial(written_alt, label=label) if label else self._write
-        fault = partial(_fault, end="][") if label else _fault
+        fault = partial(fault_of, end="][") if label else fault_of
         where = f"{self._where(first)}, {what}"
         return self.asides.cut(Segment(first, last, source, write, where, fault))
+
+    def _set_title_aside(self, found: re.Match[str]) -> None:
+        """Set aside the title of a link definition or of a note."""
+        (first, last), raw = found.span(found.lastindex or 0), found[found.lastindex or 0]
+        if found.re is not TITLE_OF_NOTE:
+            self._set_aside(first, last, _ESCAPED.sub(r"\1", unescaped(raw)))
+        elif raw == self._text[first:last]:
+            where, source = f"{self._where(first)}, title", Marked((raw,))
+            self.asides.cut(Segment(first, last, source, Marked.written, where, fault_of_title))
 
     def _set_aside(self, first: int, last: int, title: str) -> str:
         """Return what replaces a title, up to the sign that ends it.
@@ -343,58 +365,8 @@ class _Paragraphs:
         return self.asides.cut(Segment(first, last, source, write, where))
 
 
-def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
-    """Yield the parser's events: kind, name, data, and start and end in bytes."""
-    import pyromark
-
-    options = pyromark.Options
-    chosen = options.ENABLE_TABLES | options.ENABLE_FOOTNOTES | options.ENABLE_STRIKETHROUGH
-    chosen |= options.ENABLE_TASKLISTS | options.ENABLE_GFM | options.ENABLE_MATH
-    chosen |= options.ENABLE_HEADING_ATTRIBUTES | options.ENABLE_YAML_STYLE_METADATA_BLOCKS
-    chosen |= options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS | options.ENABLE_DEFINITION_LIST
-    for event, place in pyromark.events_with_range(text, options=chosen):
-        kind, more = _only(event)
-        name, more = _only(more) if kind in ("Start", "End") else (kind, more)
-        yield kind, name, more, place["start"], place["end"]
-
-
-def _fault(raw: str, source: Marked, made: Marked, *, end: str = "") -> str:
-    """Return why a text cannot be written: Markdown would read different letters.
-
-    The same applies to marks of emphasis that have their partners in another text. `end` is a
-    suffix of `raw` that is not part of the text.
-    """
-    raw = raw.removesuffix(end)
-    labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
-    text = source.text
-    formulas = {text[start:end] for start, end in source.kept}
-    before, after = (_read(text, labels, formulas) for text in (f"x {raw}", written(made)))
-    same = before + _letters(made.text) == after + _letters(f"x{text}")
-    tags = source.trimmed()[1].tags  # those that may move
-    is_cut = any(tag.kind == "void" and tag.raw.strip() in EMPHASIS for tag in tags)
-    return "" if same and not is_cut else "Markdown would read its translation as markup"
-
-
-def _read(paragraph: str, labels: Iterable[str], formulas: Container[str]) -> Counter[str]:
-    """Return the letters of a paragraph in which links have these labels."""
-    targets = "".join(f"\n\n{label}: x" for label in labels)
-    plain = with_plain_targets(LINE_END.sub(" ", paragraph))
-    plain = with_plain_code(plain, formulas=formulas)
-    events = _events(plain + targets)
-    return _letters("".join(more for _, name, more, *_ in events if name in _TEXTS))
-
-
-def _letters(text: str) -> Counter[str]:
-    return Counter("".join(text.split()))
-
-
 def _is_inline(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has it
     """Return whether this is inside a paragraph, and not an HTML tag that would begin a block."""
     tag = next(tokens_of(raw, RULES)).name if name == "InlineHtml" else ""
     is_block = tag != "" and (RULES.block(tag) or tag in RULES.raw)
     return (name in _SPANS or name in _LEAVES) and not is_block
-
-
-def _only(event: Any) -> tuple[str, Any]:  # noqa: ANN401 -- a name, or it and more in a dict
-    ((name, more),) = event.items() if isinstance(event, dict) else [(event, None)]
-    return name, more

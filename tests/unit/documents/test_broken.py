@@ -187,17 +187,14 @@ def test_damaged_utf8_stays_utf8() -> None:
 MARKDOWN = [
     "+++\nslug = 'a b'\n+++\n\n«c d»\n",
     "::: note\n«a» *«b»*\n:::\n",
-    '!!! note "a"\n    «b c»\n\n    «d»\n\n«e»\n',
     "«a»\n!!! note\n«b»\n",
     "!!! note\n\n    «a b»\n\n«c»\n",
     "!!! a\n\n    b c\n\n«d e»\n",  # too short a line
-    '=== "a b"\n\n    «c d»\n',
     "{{% a b %}}\n«c d»\n{{% /a %}} \n",
     '{{< a "b" >}}{{< c >}}\n{{< d >}} «e»\n',
     "«a b»\n{: .c d}\n* «toc»\n{:toc}\n",
-    '--8<-- "a.md"\n«b»\n*[c]: d e\n',
+    '--8<-- "a.md"\n«b»\n*[c]: «d e»\n',
     "*[A]: b \\*\n*[C]: d * e\n",
-    "> [!info]- a b\n> «c»\n\n> [!NOTE]\n> «d»\n",
     "{% include 'a b' %}\n«a» {{ b }}\n",
     "|«a»|«b»|\r\n|-|-|\r\n{%- for c %}\r\n{% if d %}\r\n|«e»|«f»|\r\n{%- endfor %}\r\n«g»\r\n",
     "{% include a %}\n{% b %} «c»\n",

@@ -1,7 +1,7 @@
 """Markdown: what is read as a sentence, and what is left out of it."""
 
 import pytest
-from tests.word_translator import WordTranslator, translated
+from tests.word_translator import WordTranslator, in_capitals, translated
 
 BREAKS = [
     ("a<br>b\n", "A<br>B\n", ["a b"]),
@@ -52,6 +52,42 @@ OF_OTHER_TOOLS = [
 def test_what_is_a_sentence(source: str, expected: str, lines: list[str]) -> None:
     """Each is a text without what is no part of it, and what is not translated stays."""
     assert translated(source, "a.md")[:2] == (expected, lines)
+
+
+NOTES = [
+    '!!! note "«a»"\n    «b c»\n\n    «d»\n\n«e»\n',
+    '??? tip inline "«a, b»"\n\n    !!! tip "«c»"\r\n        «d»\n',
+    '=== "«a b»"\n\n    «c d»\n',
+    "> [!info]- «a b»\n> «c»\n\n> [!NOTE]\n> «d»\n",
+    ":::tip[«a b»]\n\n«c»\n",
+    "::: Warning «a b»\n«c» ![«d»](e '«f»')\n",
+    "«a»\n\n*[B]: «c d»\n[e]: f '«g»'\n*[H]: «i»\n",
+]
+OF_NO_NOTE = [
+    '!!! note "a `b`"\n    «c»\n',
+    ":::{note} a\n«b»\n",
+    "::: {.note} a\n\n«b»\n",
+    "::: note\n«b»\n",
+    ":::code-group a\n«b»\n",
+    '```\n!!! note "a"\n::: tip b\n```\n',
+]
+
+
+@pytest.mark.parametrize("marked", [*NOTES, *OF_NO_NOTE])
+def test_titles_of_notes_and_tabs_are_translated(marked: str) -> None:
+    """If they have no markup, and are not code; other lines of tools are told."""
+    source, expected = in_capitals(marked)
+    made, _, report = translated(source, "a.md")
+    told = any("directives of other tools" in each for each in report.left)
+    assert (made, told) == (expected, marked in OF_NO_NOTE[:-1])
+
+
+def test_a_title_that_would_end_early_is_not_written() -> None:
+    """The parser of the note's tool knows no escapes."""
+    quote = WordTranslator(lambda word: f'{word}"')
+    made, _, report = translated('!!! note "a"\n', "a.md", quote)
+    assert made == '!!! note "a"\n'
+    assert "read its translation as markup" in report.untranslated[0].what[0]
 
 
 @pytest.mark.parametrize("written", ["![a b]", "![a b][]"])
