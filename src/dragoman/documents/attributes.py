@@ -1,4 +1,4 @@
-"""XML attributes and sheet headers that contain text, which are set aside."""
+"""XML attributes, headers of sheets and index entries that contain text, which are set aside."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,6 +25,17 @@ _CODE = re.compile(
 """What follows & in a sheet header: another &, a computed value (a page number), or a format."""
 _LONGEST_HEADER = 255
 """Characters beyond which Excel reports the file as damaged."""
+
+_CODES = r"<(?:\w+:)?instrText(?:\s[^<>]*+)?>"
+_NEXT = (
+    rf"</(?:\w+:)?instrText>(?:\s*+<(?!/?(?:\w+:)?(?:fldChar|instrText|p)\b)[^<>]*+>)*+\s*+{_CODES}"
+)
+_ENTRY = re.compile(
+    rf"{_NO_TAG}|({_CODES}\s*+XE\s++(?:\"|&quot;)(?:{_NEXT})?+)([^<>\"\\]+?)"
+    rf"(?=(?:{_NEXT})?+(?:\"|&quot;))"
+)
+"""An entry of an index of Word: the field up to the quotation mark, also if that ends a run, and
+the words, if all are in one run."""
 
 
 def attributes_of(names: Mapping[str, str], most: Mapping[str, int] | None = None) -> SetAside:
@@ -112,3 +123,23 @@ def _written_header(marked: Marked) -> str:
             made += " "
         made += escape_xml(piece if kept else piece.replace("&", "&&"))
     return made
+
+
+def entries_of_index(text: str, asides: Asides, place: str) -> str:
+    """Set aside the entries of an index in a document of Word, and their subentries."""
+
+    def entry(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        parts = found[2].split(":")
+        for n, part in enumerate(parts):
+            if any(map(str.isalpha, unescaped(part))):
+                source, where = Marked((unescaped(part),)), f"{place}index entry"
+                parts[n] = asides.put(part, Segment(0, 0, source, _written_entry, where))
+        return found[1] + ":".join(parts)
+
+    return _ENTRY.sub(entry, text) if "instrText" in text else text
+
+
+def _written_entry(marked: Marked) -> str:
+    return escape_xml(re.sub(r'[\\":;]', r"\\\g<0>", marked.written()))

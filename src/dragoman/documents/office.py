@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count
 
 from dragoman.documents.archive import Archive
-from dragoman.documents.attributes import attributes_of, headers_of_sheets
+from dragoman.documents.attributes import attributes_of, entries_of_index, headers_of_sheets
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import Raw, Replacing, has_letters, read_plain, read_xml
 from dragoman.documents.rows import in_rows
@@ -72,16 +72,18 @@ def read(data: bytes, name: str) -> Document:
     sheets = _parts(types, "worksheet")
     numbers = {each for each in sheets if not _IN_SHEET.search(archive.read(each)[each])}
     columns = _column_names(archive, types)
-    documents = dict[str, Document]()
+    documents, fields = dict[str, Document](), list[str]()
     for member, content in archive.read(*(each for each in found if each not in numbers)).items():
         names, place = found[member], f"{member} "
+        fields += [member] * (b"fldChar" in content or b"fldSimple" in content)
         read_one = _read_cell if names & _CELLS else _read_paragraph
         read_in = partial(read_one, columns, (f"{place}paragraph {n}" for n in count(1)))
-        aside = (_ATTRIBUTES, headers_of_sheets) if member in sheets else (_ATTRIBUTES,)
+        aside = _ATTRIBUTES, headers_of_sheets if member in sheets else entries_of_index
         documents[member] = read_xml(
             content, f"{name}: {member}", names, read_in, *aside, place=place
         )
     left = {
+        "What fields show, such as page numbers and indexes; update the fields.": fields,
         "Formulas, what they show, and the names of sheets.": sheets,
         "The headers of tables, by which formulas find their columns.": columns,
         "The prompts of slide masters and layouts.": _parts(types, "slideMaster"),

@@ -6,7 +6,8 @@ import pytest
 from tests.archives import unpacked
 from tests.office import W
 from tests.unit.documents.test_office import docx_of, sources
-from tests.word_translator import translated
+from tests.word_translator import WordTranslator, translated
+from tests.word_translator import in_capitals as marked_in_capitals
 
 
 def run(text: str) -> str:
@@ -166,3 +167,31 @@ def test_a_hyphen_in_a_run_of_its_own_is_part_of_its_word() -> None:
     expected = run("TWENTY\u2011ONE")
     assert in_capitals(run("twenty") + f"<w:r>{hyphen}</w:r>" + run("one")) == expected
     assert in_capitals(f"<w:r><w:t>twenty</w:t>{hyphen}<w:t>one</w:t></w:r>") == expected
+
+
+NEXT = '</w:instrText></w:r> <w:r w:rsidR="1"><w:rPr><w:b/></w:rPr><w:instrText>'
+ENTRIES = [
+    'XE "«a b»"',
+    "XE &quot;«a» &amp; «b»:«c»:2&quot; \\b",
+    f'XE "{NEXT}«a»:«b»{NEXT}" \\i',
+    'XE "a \\"b\\""',
+    f'XE "a{NEXT}b"',
+    'XE "</w:instrText></w:r><w:r><w:fldChar/></w:r><w:r><w:instrText>a"',
+    'REF "a"',
+]
+
+
+@pytest.mark.parametrize("code", ENTRIES)
+def test_entries_of_an_index_are_translated(code: str) -> None:
+    """If all words of one are in a run, as Word and LibreOffice write it; fields are told of."""
+    source, expected = marked_in_capitals(f"{field(code, '')}{run('«x»')}")
+    made, _, report = translated(document_of(source), "a.docx")
+    assert expected in unpacked(made)["word/document.xml"].decode()
+    assert report.left[0].startswith("What fields show, such as page numbers and indexes;")
+
+
+def test_a_translated_entry_has_no_other_levels() -> None:
+    """Its colons and quotation marks are text."""
+    colon = WordTranslator(lambda word: f'{word}:"')
+    data, *_ = translated(document_of(field('XE "a"', "")), "a.docx", colon)
+    assert 'XE "a\\:\\"" ' in unpacked(data)["word/document.xml"].decode()
