@@ -1,10 +1,10 @@
 """Gettext catalogues (PO): messages without a translation, or with a fuzzy one."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from dragoman.documents import choices
+from dragoman.documents import choices, restructured
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import (
     Document,
@@ -40,8 +40,9 @@ def read(data: bytes, name: str) -> Document:
     text, encode = decoded(data, name, declared)
     segments, parts, whole = Segments(name), list[Part](), list[Segment]()
     mark, cuts, left = unused(text), list[tuple[int, int, str]](), Left()
-    for segment in _segments(text, name):
-        found = _texts_of(segment)
+    write = restructured.written if restructured.is_of_sphinx(text) else Marked.written
+    for segment in _segments(text, name, write):
+        found = _texts_of(segment, write)
         if found is None:
             left.add(choices.LEFT, segment.where)
         elif isinstance(found, Segment):
@@ -76,8 +77,13 @@ def read(data: bytes, name: str) -> Document:
     return document
 
 
-def _segments(text: str, name: str) -> Iterator[Segment]:
-    one_form = False
+_Write = Callable[[Marked], str]
+"""Writes a translation with its tags: as it is, or as reStructuredText."""
+
+
+def _segments(text: str, name: str, write_text: _Write) -> Iterator[Segment]:
+    one_form, is_plain = False, write_text is Marked.written
+    read = _pieces if is_plain else _pieces_of_sphinx
     for message in read_messages(text, name):
         texts = message.texts
         if "msgid" not in texts:
@@ -98,16 +104,16 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
             rows = text[source.start : source.end].split("\n")
             width = len(text) if max(map(len, rows)) > _WIDTH + 1 else _WIDTH
             end = "\r\n" if "\r\n" in text[each.start : each.end + 2] else "\n"
-            write = partial(_written, before + keyword, width=width, end=end)
+            write = partial(_written, before + keyword, write_text, width=width, end=end)
             chooses, where = choices.CHOICE.search(source.value), f"line {message.line}"
-            marked = Marked((source.value,)) if chooses else with_elements(_pieces(source.value))
+            marked = Marked((source.value,)) if chooses else with_elements(read(source.value))
             yield Segment(begin, each.end, marked, write, where, beside=True)
 
 
-def _texts_of(segment: Segment) -> Segment | Replacing | None:
+def _texts_of(segment: Segment, write: _Write) -> Segment | Replacing | None:
     """Return the message, or its rows or branches separately; None if branches cannot be read."""
     if not choices.CHOICE.search(segment.source.text):
-        return in_rows(segment, lambda _: False, ("", Marked.written, ""))
+        return in_rows(segment, lambda _: False, ("", write, ""))
     part = choices.part_of(segment.source.pieces, segment.where)
     return None if part is None else Replacing(segment.start, segment.end, part)
 
@@ -118,6 +124,11 @@ _ARGUMENT = re.compile(r"%L?\d{1,2}(?![\w$])")
 
 def _pieces(text: str) -> Iterator[str | Tag]:
     for piece in copying(text, _ARGUMENT):
+        yield from lines(piece) if isinstance(piece, str) else (piece,)
+
+
+def _pieces_of_sphinx(text: str) -> Iterator[str | Tag]:
+    for piece in restructured.pieces_of(text):
         yield from lines(piece) if isinstance(piece, str) else (piece,)
 
 
@@ -137,9 +148,9 @@ def _not_fuzzy(before: str) -> str:
     return "".join(kept)
 
 
-def _written(before: str, translation: Marked, *, width: int, end: str) -> str:
+def _written(before: str, write: _Write, translation: Marked, *, width: int, end: str) -> str:
     """Write a text after its keyword: on one line, or broken at line breaks and spaces."""
-    rows = [escape_message(row) for row in re.findall(r"[^\n]*\n|[^\n]+", translation.written())]
+    rows = [escape_message(row) for row in re.findall(r"[^\n]*\n|[^\n]+", write(translation))]
     if not rows or (len(rows) == 1 and len(rows[0]) + 12 <= width):
         return f'{before} "{"".join(rows)}"'
     broken = [""]

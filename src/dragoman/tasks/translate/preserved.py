@@ -52,7 +52,7 @@ _PATTERNS = {
         r"|(?<![\w$])(?<!\d )\$[a-z_]\w+|@(?:\.\w+)?:[\w.]*\w"
         rf"|{_EMOJI}|{_VALUE}"
         rf"|&(?:#\d+|#[xX][\da-fA-F]+|apos|{'|'.join(name2codepoint)});|%%"
-        r"|(?<![\w%])(?<!\d )%[A-Za-z_]\w+(?:[.-]\w+)*%(?![\w%])"
+        r"|%(?:\d+\$)?#@\w+@|(?<![\w%])(?<!\d )%[A-Za-z_]\w+(?:[.-]\w+)*%(?![\w%])"
         rf"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@]{_NO_LETTER}"
         rf"|(?<![\d%])(?<!\d )%(?:-?|\(\w+\))[A-Za-z]{_NO_LETTER}"  # such as %H in formats of times
     ),

@@ -78,6 +78,7 @@ OTHER = [
     ("mail me@a.org", "schreib mir", "urls"),
     ("{name} is {age}", "{name} ist {alter}", "placeholders"),
     ("%s of %s", "%s von", "placeholders"),
+    ("%#@files@ in %2$#@dirs@", "%#@files@ in Ordnern", "placeholders"),
     ("${x} {{y}} %1$s", "${x} {{y}} %2$s", "placeholders"),
     ("{n, plural, one {# cat} other {# cats}}", "{n, plural, one {# Katze}}", "placeholders"),
     ("a {n.x, plural, other {# cats}} b", "a # Katzen b", "placeholders"),

@@ -1,0 +1,52 @@
+"""Messages of Sphinx: markup of reStructuredText stays, and is read as such in the translation."""
+
+import pytest
+from tests.word_translator import in_capitals, translated
+
+from dragoman.documents.restructured import pieces_of, written
+from dragoman.text.marked import Marked
+
+PO = '#: ../../index.rst:2\nmsgid "{}"\nmsgstr "{}"\n'
+MESSAGES = [
+    "«See» :ref:`«the guide» <a b>` «and» ``pip install``, *«please it»*.",
+    "`«Read more» <https://a.b/c_d>`__ «or» `a b`_ **«now»** |version| [1]_ [#a]_ c_d_",
+    ":class:`~a.B` -- «it» :c:func:`d` «and» `e`",
+    "«it» ``a``\\\\ «s» «is» *«args and» **«kwargs or» 2 * 3 * 4",
+    "«it» (*«is»*): **«not»**, «nor» __«init»__",
+]
+
+
+def message(made: str) -> str:
+    """The translation of the only message of a catalogue."""
+    rows = made.partition("msgstr ")[2].strip().splitlines()
+    return "".join(row[1:-1] for row in rows)
+
+
+@pytest.mark.parametrize("marked", MESSAGES)
+def test_markup_stays(marked: str) -> None:
+    """Names of things and code are copied; titles and emphasised words are translated."""
+    source, expected = in_capitals(marked)
+    assert message(translated(PO.format(source, ""), "a.po")[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "glued"),
+    [
+        ("a **b** c", r"a\ **b**\ c"),
+        ("a ``b`` *c* d", r"a\ ``b``\ *c*\ d"),
+        ("茶 (*a*) `b <c>`_ 。", r"茶 (*a*)\ `b <c>`_。"),
+        ("a |b|, :c:`d` e", r"a\ |b|,\ :c:`d`\ e"),
+    ],
+)
+def test_markup_is_no_part_of_a_word(source: str, glued: str) -> None:
+    """In a language without spaces, an escaped space, which is not shown, is between them."""
+    assert written(Marked((*pieces_of(source),))) == source
+    pieces = (p.strip() if isinstance(p, str) and p[:1] != "`" else p for p in pieces_of(source))
+    assert written(Marked((*filter(None, pieces),))) == glued
+
+
+def test_other_catalogues_have_no_markup() -> None:
+    """What a program shows between asterisks is text, unless a role tells that Sphinx reads it."""
+    plain = PO.replace(".rst", ".c")
+    assert message(translated(plain.format("*a_ b*c", ""), "a.po")[0]) == "*A_ B*C"
+    assert message(translated(plain.format(":x:`b` c_ d", ""), "a.po")[0]) == ":x:`b` c_ D"
