@@ -205,7 +205,9 @@ class Page:
             inner, after = _until_closed(tokens, name, rules)
             rest = "".join(inner)
             kind, raw, marked = "void", raw + rest, marked + rest
-            why = rules.opaque.get(name, why)
+            why = rules.opaque.get(name, why) or "data for search engines" * (
+                "ld+json" in token.raw
+            )
             if why and (" srcdoc" in raw.lower() or any(map(str.isalpha, _TAG.sub("", rest)))):
                 self._left.add(f"<{name}>, {why}", f"{self._in}line {self._line}")
         if block or (name in rules.breaks and self._ends_in(name)):

@@ -83,6 +83,14 @@ def test_html(source: str, expected: str) -> None:
     assert translated(source, "a.html")[0] == expected
 
 
+def test_data_for_search_engines_is_told() -> None:
+    """They show it to readers; nobody sees other scripts."""
+    data = '{"description": "a b"}</script>'
+    source = f"<script type='application/ld+json'>{data}<script>c d</script>"
+    made, _, report = translated(source, "a.html")
+    assert (made, report.left) == (source, ("<script>, data for search engines: line 1",))
+
+
 def test_what_is_in_another_language_is_told() -> None:
     """If that of the page is known; a chapter of a book declares it as XML does."""
     source = "<p xml:lang='fr'>a b</p><p lang='nb'>c</p>"
