@@ -4,7 +4,7 @@ import pytest
 from tests.word_translator import in_capitals, translated
 
 from dragoman.documents.restructured import pieces_of, written
-from dragoman.text.marked import Marked
+from dragoman.text.marked import Marked, Tag
 
 PO = '#: ../../index.rst:2\nmsgid "{}"\nmsgstr "{}"\n'
 MESSAGES = [
@@ -41,8 +41,10 @@ def test_markup_stays(marked: str) -> None:
 def test_markup_is_no_part_of_a_word(source: str, glued: str) -> None:
     """In a language without spaces, an escaped space, which is not shown, is between them."""
     assert written(Marked((*pieces_of(source),))) == source
-    pieces = (p.strip() if isinstance(p, str) and p[:1] != "`" else p for p in pieces_of(source))
-    assert written(Marked((*filter(None, pieces),))) == glued
+    pieces = list[str | Tag]()
+    for piece in pieces_of(source):
+        pieces.append(piece.strip() if isinstance(piece, str) and piece[:1] != "`" else piece)
+    assert written(Marked(tuple(piece for piece in pieces if piece))) == glued
 
 
 def test_other_catalogues_have_no_markup() -> None:
