@@ -48,7 +48,7 @@ FORMATS = {
     "json": Format(("json", "jsonl", "arb"), "json", has_languages=True, has_columns=True),
     "yaml": Format(("yaml", "yml"), "yaml", has_columns=True),
     "csv": Format(("csv", "tsv"), "tables", has_columns=True),
-    "html": Format(("html", "htm", "xhtml"), "html", has_languages=True),
+    "html": Format(("html", "htm", "xhtml"), "frontmatter", has_languages=True),
 }
 
 PACKED = {"docx", "pptx", "xlsx", "odt", "odp", "ods", "epub"}

@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from dragoman.documents import yaml
+from dragoman.documents import html, yaml
 from dragoman.documents.document import Document, Keys, Left, Part, Segment, Segments
 from dragoman.documents.fragments import with_elements
 from dragoman.errors import InputError
+from dragoman.languages import LangCodes
 from dragoman.text.spans import Span
 
 LEFT = "front matter, but for titles and descriptions"
@@ -58,8 +59,12 @@ def _of_toml(text: str, place: Span, line: int) -> Iterator[Segment]:
             yield Segment(*found.span(1), with_elements((value,)), write, where)
 
 
-def with_matter(read: Callable[[str], Document], text: str, name: str) -> Document:
-    """Return a page that `read` reads, with the front matter that its text begins with, if any."""
+def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
+    """Read an HTML page as `html.read` does, and the front matter that it begins with, if any."""
+    return html.read(data, name, languages, partial(_with_matter, name))
+
+
+def _with_matter(name: str, read: Callable[[str], Document], text: str) -> Document:
     matter = _AT_START.match(text)
     if matter is None:
         return read(text)

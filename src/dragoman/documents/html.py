@@ -7,6 +7,7 @@ A block contains one or more sentences. Scripts, styles, `<pre>` and drawings ar
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -77,11 +78,17 @@ _BY_OFFICE = re.compile(r"(?i)<meta\s[^<>]*\bgenerator\b[^<>]*\b(?:Microsoft|\w*
 _ROOT = re.compile(rb"(?is)<!--(?:(?!<!--).)*?-->|(<html(?=[\s/>])[^<>]*>)")
 
 
-def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
+def read(
+    data: bytes,
+    name: str,
+    languages: LangCodes = (None, None),
+    around: Callable[[Callable[[str], Document], str], Document] = lambda page, text: page(text),
+) -> Document:
     """Read the text of a page, in the encoding that it declares; broken markup is not an error.
 
-    If its text changes, its `lang` changes from the first of the `languages` to the second. Raises
-    InputError if XHTML is not in the encoding that it declares, and as `decoded` does.
+    If its text changes, its `lang` changes from the first of the `languages` to the second.
+    `around` is given what reads a page, and the text. Raises InputError if XHTML is not in the
+    encoding that it declares, and as `decoded` does.
     """
     if PurePath(name).suffix.lower() == ".xhtml":
         return read_xhtml(data, name, "", languages)
@@ -89,10 +96,8 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
     text, encode = decoded(
         data, name, declared[1].decode() if declared else "", has_references=True
     )
-    from dragoman.documents.frontmatter import with_matter  # which reads HTML in its values
-
     rules = RULES if _BY_OFFICE.search(text) else replace(RULES, language=languages[0])
-    document = with_matter(lambda page: Page(page, rules, name).document(encode), text, name)
+    document = around(lambda page: Page(page, rules, name).document(encode), text)
     return in_language(document, _ROOT, languages)
 
 
