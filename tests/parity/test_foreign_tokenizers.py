@@ -257,6 +257,18 @@ def test_settings_overrule_a_tokenizer_json_as_theirs(
     assert found == theirs.from_pretrained(tmp_path)([*lines]).input_ids
 
 
+def test_bos_begins_a_text_of_settings_that_name_no_token(tmp_path: Path) -> None:
+    """The usual names of bos and eos are also those of cls and sep, which Llama does not have."""
+    both(tmp_path, "llama", fast=False)
+    (tmp_path / "special_tokens_map.json").unlink(missing_ok=True)
+    said = {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(said))
+    ours, _ = read_tokenizers(tmp_path, {"model_type": "llama"})
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert [*ours.frame().before, *ours.encode("A man")] == theirs("A man").input_ids
+    assert ours.frame().before
+
+
 @pytest.mark.parametrize("family", ["marian", "m2m100", "t5"])
 @pytest.mark.parametrize("older", [False, True])
 def test_a_token_that_only_settings_add_is_refused(

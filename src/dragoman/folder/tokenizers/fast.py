@@ -174,8 +174,8 @@ class ForeignTokenizer(Tokenizer):
     def _frame(self) -> Frame:
         """The ids that the settings or the post-processor put around a text."""
         settings, eos, rules = self.folder.settings, (self.eos_id,), self.folder.rules
-        framed = not {"cls", "sep"}.isdisjoint(self._roles)  # by classes without these settings
-        own = framed or rules.frame or rules.lang
+        framed = settings.get("cls_token") or settings.get("sep_token")
+        own = framed or rules.frame or rules.lang  # by classes without these settings
         if not own and ("add_bos_token" in settings or "add_eos_token" in settings):
             bos = self.folder.flag("add_bos_token", default=False) and "bos" in self._roles
             ends = self.folder.flag("add_eos_token", default=False)
