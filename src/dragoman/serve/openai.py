@@ -265,10 +265,12 @@ async def answers(
     served: Served,
     texts: Sequence[str],
     asking: Callable[[Generator, Decoding], list[Prompt]],
+    *,
+    beside: Sequence[str] = (),
 ) -> AsyncGenerator[str | Reply, None]:
     """Yield `n` answers to each of a decoder's prompts; a stream's single one piece by piece.
 
-    `texts` are counted in the queue until `asking` has made them prompts.
+    `texts`, and others `beside` them, count in the queue until `asking` has made them prompts.
     """
     service, count = call.service, form.n or 1
     given = Decoding.of(
@@ -281,7 +283,7 @@ async def answers(
         }
     )
     with_n(call, form)
-    service.accept(call, texts, given)
+    service.accept(call, texts, given, beside=beside)
     async with service.lease(call, served, count) as generator:
         options = with_seed(given, generator.options)
         made = await service.in_thread(call, partial(asking, generator, options))

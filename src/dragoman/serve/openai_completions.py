@@ -58,7 +58,8 @@ async def completions(call: Call, form: CompletionForm) -> Response:
     def asking(generator: Generator, options: Decoding) -> list[Prompt]:
         return [generator.prompt(text, options, form.suffix or None) for text in texts]
 
-    answer = answers(call, form, served, texts, asking)
+    suffixes = [form.suffix or ""] * len(texts)
+    answer = answers(call, form, served, texts, asking, beside=suffixes)
     head = head_of(form, "cmpl", "text_completion")
     if form.stream:
         if len(texts) > 1:

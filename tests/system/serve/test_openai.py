@@ -123,6 +123,7 @@ def test_prompts_are_continued(chatting: Live, client: Client, folders: list[Pat
         "tokenized_requests=False": {"prompt": [[1, 2]]},
         "Only one prompt can be streamed": {"prompt": prompts, "stream": True},
         "no special token <prefix>": {"suffix": "a dog"},
+        "has 200,004 characters": {"prompt": ["a", "b"], "suffix": 100_001 * "a"},
     }
     for what, wrong in refused.items():
         ask = {"model": "plain", "prompt": "a"} | wrong
