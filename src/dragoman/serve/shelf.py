@@ -28,7 +28,7 @@ from dragoman.tasks.generate.dialogue import converses
 from dragoman.tasks.held import held_bytes
 from dragoman.tasks.loading import load
 from dragoman.tasks.task import TASKS, find_task, task_of
-from dragoman.tasks.translate.languages import listed
+from dragoman.tasks.translate.languages import languages_of, listed
 from dragoman.text.unreadable import is_library_error
 from dragoman.wording import format_bytes
 
@@ -127,7 +127,7 @@ class Served:
             raise InputError(f"{self.path} holds a model of a task that is not served.")
         self.task = "embed" if task is None else names[task.kind]
         self.src_lang, self.tgt_lang = config.src_lang, config.tgt_lang
-        self.languages = tuple(folder.src_tokenizer.languages) if self.task == "translate" else ()
+        self.languages = tuple(languages_of(folder).known) if self.task == "translate" else ()
         self.writes = tuple(sorted({tgt for _, tgt in config.directions}))
         if self.languages and config.published is not None:
             self.targets_only = folder.src_tokenizer.lang_in_source

@@ -10,8 +10,14 @@ from tests.unit.train.runs import change, run
 
 from dragoman.errors import InputError
 from dragoman.folder.opening import Tokenizers, open_folder
+from dragoman.serve.shelf import Served
+from dragoman.tasks.folders import arithmetic_of
 from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.translator import Translator
+from dragoman.text.train import with_specials
 from dragoman.train.recipe import given_tokenizers
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_tokenizers
 
 
 @pytest.fixture
@@ -48,6 +54,31 @@ def test_tokens_that_it_lacks_are_added(given: TranslateRecipe) -> None:
     wanted = replace(given.tokenizer, path=path, specials=("<mask>",))
     run(change(replace(given, tokenizer=wanted), max_steps=2), 1)
     assert tokenizers_of(given)[0].special_id("<mask>") == given_tokenizers(path)[0].vocab_size
+
+
+def test_tags_of_other_languages_are_no_languages(given: TranslateRecipe, tmp_path: Path) -> None:
+    """A run of one pair has none, also with the tokenizer of a multilingual run."""
+    tags, path = ["<2en>", "<2fr>"], tmp_path / "tagged.json"
+    with_specials(given_tokenizers(given.tokenizer.path or "")[0], tags).save(path)
+    tagged = replace(given, tokenizer=replace(given.tokenizer, path=str(path)))
+    run(change(tagged, max_steps=2), 1)
+    folder = open_folder(tagged.out)
+    assert [*folder.src_tokenizer.languages] == ["en", "fr"]
+    assert not Translator.of(folder).is_multilingual
+    served = Served("m", Path(tagged.out))
+    served.open(arithmetic_of("fp32", "cpu"), "cpu")
+    assert served.languages == ()
+
+
+def test_a_token_is_added_once(given: TranslateRecipe, tmp_path: Path) -> None:
+    """Also if both the recipe and the task need it: its second id would have no weights."""
+    theirs = given_tokenizers(given.tokenizer.path or "")[0]
+    wanted = replace(given, tokenizer=replace(given.tokenizer, specials=("<2en>",)))
+    folder, said = RunFolder(tmp_path / "new"), list[str]()
+    grown, _ = begin_tokenizers(
+        wanted, lambda: (theirs, theirs), folder, said.append, ["<2en>", "<2fr>"]
+    )
+    assert [grown.special_id(name) - theirs.vocab_size for name in ("<2en>", "<2fr>")] == [0, 1]
 
 
 def test_one_for_each_side(recipe: TranslateRecipe) -> None:

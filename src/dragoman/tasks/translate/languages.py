@@ -77,8 +77,8 @@ class Languages:
 
     @property
     def known(self) -> dict[str, int]:
-        """The ids of the model's languages by code."""
-        return dict(self.src_tokenizer.languages)
+        """The ids of the model's languages by code; empty for a model of one pair."""
+        return dict(self.src_tokenizer.languages) if self.directions else {}
 
     @property
     def writes(self) -> Collection[str]:
@@ -208,6 +208,11 @@ class Published(Languages):
         if self._in_source:
             tgt = Frame((), (tgt_tokenizer.eos_id,))
         return Framing(src=self.src_frame, tgt=tgt, start=self._start[0])
+
+    @property
+    def known(self) -> dict[str, int]:
+        """The ids of the model's languages by code."""
+        return dict(self.src_tokenizer.languages)
 
     @property
     def reads(self) -> Tokenizer:
