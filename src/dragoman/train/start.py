@@ -288,7 +288,7 @@ def begin_tokenizers(
         if start is not None and start.config.published is not None:
             return tokenizers  # their files are kept separately
         if start is None:
-            specials = (*wanted.specials, *specials)
+            specials = [*dict.fromkeys((*wanted.specials, *specials))]
         if new := [name for name in specials if name not in tokenizers[0].specials]:
             tokenizers = _grown(tokenizers, new, recipe)
             say(f"It gets the tokens {', '.join(new)}; new letters are spelled in bytes.")
