@@ -54,8 +54,9 @@ DOCUMENTS = {
 }
 """Kinds of files, by their first bytes."""
 
-COLUMNAR = {b"PAR1": ("Parquet", "from_parquet"), b"\xff\xff\xff\xff": ("Arrow", "from_file")}
-"""The libraries of tables, by the first bytes of theirs, and what reads them in `datasets`."""
+COLUMNAR = {b"PAR1\x15": ("Parquet", "from_parquet"), b"\xff\xff\xff\xff": ("Arrow", "from_file")}
+"""Kinds of tables by their first bytes, and what reads them in `datasets`: a page of Parquet begins
+with a field of type i32, which is no text."""
 PACKED = {b"\x1f\x8b": ".gz", b"BZh91AY&SY": ".bz2", b"\xfd7zXZ": ".xz", b"(\xb5/\xfd": ".zst"}
 """Suffixes of compressed files, by their first bytes."""
 
@@ -217,7 +218,9 @@ def _reject_other_kinds(start: bytes, name: str) -> None:
             )
     for signature, ending in PACKED.items():
         if start.startswith(signature):
-            raise InputError(f"{name} is compressed; give it a name that ends in {ending}.")
+            raise InputError(
+                f"{name} is compressed; decompress it, or give it a name that ends in {ending}."
+            )
     if name.endswith((".bin", ".idx")) and min(start, default=9) < 9:
         raise InputError(
             f"{name} holds numbers, as fairseq-preprocess writes them, not plain text; give the "

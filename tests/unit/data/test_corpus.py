@@ -142,7 +142,7 @@ def test_no_encoding_is_named_that_cannot_be(
         (b"PAR1\x15\x04", "datasets.Dataset.from_parquet(OLD).to_json(NEW)"),
         (b"\xff\xff\xff\xff\x88\0", "a table of Arrow"),
         *(
-            (pack(b"x\n"), f"is compressed; give it a name that ends in {ending}.")
+            (pack(b"x\n"), f"; decompress it, or give it a name that ends in {ending}.")
             for ending, pack in PACK.items()
             if ending
         ),
@@ -171,6 +171,13 @@ def test_a_corpus_of_numbers_is_no_text(content: bytes, tmp_path: Path) -> None:
         list(read_lines(path))
     path.write_text("one\n")
     assert list(read_lines(path)) == ["one"]
+
+
+def test_a_text_may_begin_as_a_table_does(tmp_path: Path) -> None:
+    """A table of Parquet has a byte after its name that no text has."""
+    path = tmp_path / "a.txt"
+    path.write_text("PAR1 and PAR2\n")
+    assert list(read_lines(path)) == ["PAR1 and PAR2"]
 
 
 @packed
