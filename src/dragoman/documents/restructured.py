@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 from dragoman.text.marked import Marked, Tag, verbatim
 
-_SPHINX = re.compile(r"^#: [^\n]*\.rst:\d|^(?:msgid )?\"[^\n]*:[a-z][a-z:.+-]*:`", re.MULTILINE)
+_SPHINX = re.compile(r"^#: [^\n]*\.rst:\d|^(?:msgid )?\"[^\n]*:[a-z.+-]++:`", re.MULTILINE)
+_ROLE = r"(?:(?::[\w.+-]{1,50}){1,4}:)?"
 _MARKUP = re.compile(
-    r"(?P<open>(?<![\w`])(?::[\w:.+-]+:)?`)(?P<title>[^\s`<>][^`<>]*?)(?P<close>\s*<[^`<>]+>`_{0,2})"
+    rf"(?P<open>(?<![\w`]){_ROLE}`)(?P<title>[^\s`<>]++(?:\s++[^\s`<>]++)*+)"
+    r"(?P<close>\s*+<[^`<>]+>`_{0,2})"
     r"|(?P<mark>(?<![\w*\\])\*\*?)(?P<words>[^\s*`](?:[^*`]*[^\s*`\\])?)(?P=mark)(?![\w*])"
-    r"|(?P<null>\\ )|(?<![\w`])(?:`{2}[^\s`](?:(?!`{2}).)*+`{2}|(?::[\w:.+-]+:)?`[^`]+`_{0,2})"
-    r"|(?<![\w|])\|[^\s|][^|]*\|_{0,2}|\[[\w#*.-]+\]_"
-    r"|(?<![\w.\\])[A-Za-z](?:[\w.-]*[A-Za-z0-9])?__?(?!\w)"
+    rf"|(?P<null>\\ )|(?<![\w`])(?:`{{2}}[^\s`](?:(?!`{{2}}).)*+`{{2}}|{_ROLE}`[^`]+`_{{0,2}})"
+    r"|(?<![\w|])\|[^\s|](?:[^|]*[^\s|])?\|_{0,2}|\[[\w#*.-]+\]_"
+    r"|(?<![\w.\\-])[A-Za-z](?:[\w.-]*[A-Za-z0-9])?__?(?!\w)"
 )
 """A link or a role with a title of its own; emphasis; an escaped space, which is none; or code, a
 role, a substitution or a reference, which are copied."""
@@ -31,14 +33,18 @@ def pieces_of(text: str) -> Iterator[str | Tag]:
     """Yield the pieces of a message, with markup as tags, and what names something copied."""
     place = 0
     for found in _MARKUP.finditer(text):
-        yield text[place : found.start()]
+        start, end = found.span()
+        begins = _may_be_beside(text[max(0, start - 1) : start], _BEFORE)
+        if not (found["null"] or (begins and _may_be_beside(text[end : end + 1], _AFTER))):
+            continue
+        yield text[place:start]
         words = found["title"] or found["words"]
         if words:
             yield from (Tag(found["open"] or found["mark"], "open"), words)
             yield Tag(found["close"] or found["mark"], "close")
         else:
             yield from (Tag(found[0]),) if found["null"] else verbatim(found[0])
-        place = found.end()
+        place = end
     yield text[place:]
 
 

@@ -1,6 +1,8 @@
 """Messages of Sphinx: markup of reStructuredText stays, and is read as such in the translation."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.word_translator import in_capitals, translated
 
 from dragoman.documents.restructured import pieces_of, written
@@ -45,6 +47,15 @@ def test_markup_is_no_part_of_a_word(source: str, glued: str) -> None:
     for piece in pieces_of(source):
         pieces.append(piece.strip() if isinstance(piece, str) and piece[:1] != "`" else piece)
     assert written(Marked(tuple(piece for piece in pieces if piece))) == glued
+
+
+SIGNS = [*"`*|_\\ a的(.", "``", "**", "\\ ", "<a>", ":b:", "[1]_"]
+
+
+@given(st.lists(st.sampled_from(SIGNS), max_size=9).map("".join))
+def test_a_message_is_written_as_it_was_read(text: str) -> None:
+    """Signs that reStructuredText would not read as markup, as in `a_(`, do not become markup."""
+    assert written(Marked((*pieces_of(text),))) == text
 
 
 def test_other_catalogues_have_no_markup() -> None:
