@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 
 from dragoman.documents import html, yaml
-from dragoman.documents.document import Document, Keys, Left, Part, Segment, Segments
+from dragoman.documents.document import MARKS, Document, Keys, Left, Part, Segment, Segments
 from dragoman.documents.fragments import with_elements
 from dragoman.errors import InputError
 from dragoman.languages import LangCodes
@@ -28,7 +28,18 @@ _TOML = re.compile(
     re.MULTILINE,
 )
 _FENCE = re.compile(r"(?:---|\+\+\+)[ \t]*\r?\n")
-_AT_START = re.compile(r"\ufeff?(---[ \t]*\r?\n(?s:.*?)^---[ \t]*\r?$)", re.MULTILINE)
+_AT_START = re.compile(
+    rf"\ufeff?((---|\+\+\+)[ \t]*\r?\n[^{''.join(MARKS)}]*?^\2[ \t]*\r?$)", re.MULTILINE
+)
+"""Front matter without the marks by which a page finds its texts."""
+
+
+class _Shown(Keys):
+    """Values directly under a key that is shown, also in lists: not `type: main` under `title`."""
+
+    def enter(self, key: str, depth: int) -> None:
+        self.leave(0)
+        super().enter(key, depth)
 
 
 def read_matter(text: str, plain: str, place: Span, line: int) -> list[Segment]:
@@ -45,16 +56,17 @@ def read_matter(text: str, plain: str, place: Span, line: int) -> list[Segment]:
 
 def _of_yaml(text: str, place: Span, line: int) -> Iterator[Segment]:
     inner = text[slice(*place)].rstrip().removesuffix("---")
-    shift = place[0] - line  # by as many line breaks, so that the numbers of lines are right
-    for each in yaml.values("\n" * line + inner, "", Keys(_SHOWN), Left()):
-        yield replace(each, start=each.start + shift, end=each.end + shift)
+    for each in yaml.values(inner, "", _Shown(_SHOWN), Left(), line + 1):
+        yield replace(each, start=each.start + place[0], end=each.end + place[0])
 
 
 def _of_toml(text: str, place: Span, line: int) -> Iterator[Segment]:
+    begun = place[0]
     for found in _TOML.finditer(text, *place):
+        line, begun = line + text.count("\n", begun, found.start(1)), found.start(1)
         with suppress(ValueError):  # an escape that JSON does not have
             value = json.loads(found[1]) if found[1][0] == '"' else found[1][1:-1]
-            where = f"line {line + 1 + text.count(chr(10), place[0], found.start(1))}"
+            where = f"line {line + 1}"
             write = partial(yaml.written, style='"', flow=False, after="")
             yield Segment(*found.span(1), with_elements((value,)), write, where)
 

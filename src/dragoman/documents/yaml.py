@@ -53,8 +53,8 @@ def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
     return document
 
 
-def values(text: str, name: str, keys: Keys, left: Left) -> Iterator[Segment]:
-    """Yield the values of a text. Raises InputError if it is not YAML."""
+def values(text: str, name: str, keys: Keys, left: Left, line: int = 1) -> Iterator[Segment]:
+    """Yield the values of a text that begins at this line. Raises InputError if it is not YAML."""
     import yaml
 
     clean = without_damage(text)
@@ -81,7 +81,7 @@ def values(text: str, name: str, keys: Keys, left: Left) -> Iterator[Segment]:
                     and isinstance(event, yaml.ScalarEvent)
                     and keys.hold(len(opened))
                 ):
-                    where = f"line {event.start_mark.line + 1}, {key}".rstrip(", ")
+                    where = f"line {event.start_mark.line + line}, {key}".rstrip(", ")
                     yield from _value(text, event, where, left, flow=any(flows[-1:]))
             if len(opened) > DEEPEST:
                 raise InputError(f"{name} has more than {DEEPEST} levels; cut it into parts.")

@@ -3,6 +3,8 @@
 import pytest
 from tests.word_translator import WordTranslator, in_capitals, translated
 
+from dragoman.documents.document import MARKS
+
 MATTER = [
     "---\ntitle: «a b»\ndate: 2024-01-02\nslug: a-b\ntags: [c d]\n---\n",
     "---\r\nseo:\r\n  description: '«it''s»'  # c\r\n---\r\n",
@@ -14,6 +16,7 @@ LEFT = [
     "---\ntitle: a: b\n---\n",  # not YAML
     "---\ntitle: 12\nweight: d e\n---\n",
     "---\ntitle: !a b\n---\n",
+    "---\ntitle:\n- type: a b\n  text: c d\n---\n",  # a key of Pandoc, not a title
     '+++\ntitle = """\na b"""\nsubtitle = "\\U0001F600 a"\n+++\n',
     "---\ntitle: \x9f\xa0 a b {{\n---\n",
 ]
@@ -52,3 +55,11 @@ def test_a_page_may_have_front_matter(start: str) -> None:
     assert data == expected.replace("g\n---\nh", "G --- H")
     assert sorted(texts) == ["a", "b f", "e", "g --- h"]
     assert report.left == (REST,)
+    source = f"{start}+++\nlayout = 'c d'\ntitle = \"a\"\n+++\nb"
+    assert translated(source, "a.html")[0] == source.replace('"a"', '"A"')[:-1] + "B"
+
+
+def test_marks_in_front_matter_are_no_places_of_texts() -> None:
+    """A page finds its texts again by signs that it does not have otherwise."""
+    source = f"---\ntitle: {MARKS[0]}0{MARKS[0]}\n---\n<p title='a b'>c"
+    assert translated(source, "a.html", WordTranslator())[0] == source
