@@ -34,10 +34,10 @@ DIRECTIVE = re.compile(
 or as a comment; or lines of MDX."""
 PLAIN_TITLE = r"[^][\r\n\"`*_<>{}|\\]"
 TITLE_OF_NOTE = re.compile(
-    rf"[ \t>]*(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t][^\r\n\"]*\"({PLAIN_TITLE}+)\"{ENDS}"
+    rf"[ \t>]*(?:(?:!!!|\?\?\?\+?|===[!+]?)[ \t][^\r\n\"]*\"({PLAIN_TITLE}++)\"{ENDS}"
     r"|:{3,}[ \t]*(?i:note|tip|info|warning|danger|caution|important|details|success|error|question"
-    rf"|example)(?:\[({PLAIN_TITLE}+)\]|[ \t]+({PLAIN_TITLE}+)){ENDS}"
-    rf"|(?:\[![\w-]+\][+-]?[ \t]|\*\[[^]\r\n]+\]:)[ \t]*({PLAIN_TITLE}+){ENDS})"
+    rf"|example)(?:\[({PLAIN_TITLE}++)\]|[ \t]++({PLAIN_TITLE}++)){ENDS}"
+    rf"|(?:\[![\w-]+\][+-]?[ \t]|\*\[[^]\r\n]+\]:)[ \t]*+({PLAIN_TITLE}++){ENDS})"
 )
 """The title of a note or a tab of Material, Docusaurus, VitePress or Obsidian, without markup, or
 the meaning of an abbreviation; the last group."""

@@ -73,7 +73,7 @@ XHTML_RULES = replace(RULES, scanner=markup.XHTML, ended_by={}, raw=RULES.raw - 
 _CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 
 
-_BY_OFFICE = re.compile(r"(?i)<meta\s[^<>]*\bgenerator\b[^<>]*\b(?:Microsoft|\w*Office)\b")
+_BY_OFFICE = re.compile(r"(?i)<meta\s(?=[^<>]*\bgenerator\b)[^<>]*\b(?:Microsoft|\w*Office)\b")
 """Word and LibreOffice declare the languages of the spelling checker, which are often wrong."""
 _ROOT = re.compile(rb"(?is)<!--(?:(?!<!--).)*?-->|(<html(?=[\s/>])[^<>]*>)")
 

@@ -17,6 +17,8 @@ CUE = "00:00:01.000 --> 00:00:02.000\n"
 SHEET = '<a xmlns:office="o" xmlns:table="u" xmlns:text="t"><table:table-cell'
 VALUE, TEXT = ' office:string-value="a b"', "<text:p>a b</text:p>"
 CELL = f"{SHEET}{VALUE}>{TEXT}<!--", "--></table:table-cell></a>"
+RST = "#: a.rst:1\nmsgid "
+PIECES_OF_RST = ("", ":"), ("", ":a"), ("", "a-"), ("`a", " ")
 COMMENT = f"{SHEET}{VALUE}>{TEXT}</table:table-cell><!--", "--></a>"
 
 
@@ -34,6 +36,9 @@ COMMENT = f"{SHEET}{VALUE}>{TEXT}</table:table-cell><!--", "--></a>"
         ("a.md", "a", "\t\t\t\t", "[b](c)"),
         *(("a.html", "", piece, "x") for piece in ("{{", "{#", "\n {%", "<%=", "{% comment %}")),
         *(("a.srt", CUE + start, piece, "x") for start, piece in ("( ", "<a")),
+        ("a.md", ":::note", " ", "*"),
+        ("a.html", "<meta ", "generator ", ">"),
+        *(("a.po", f'{RST}"{start}', piece, '"\nmsgstr ""') for start, piece in PIECES_OF_RST),
         ("a.fods", COMMENT[0], f"<table:table-cell{VALUE}>", COMMENT[1]),
         ("a.fods", f"{COMMENT[0]}<table:table-cell", VALUE, f"/>{COMMENT[1]}"),
         ("a.fods", CELL[0], "<office:annotation>", CELL[1]),

@@ -56,6 +56,7 @@ OF_LANGUAGES = [
     "<a hreflang=de>«a b»</a>",
     "<meta name=Generator content='Microsoft Word 15'><p lang=de>«a»",
     '<meta name="generator" content="LibreOffice 24.2"/><p lang=de>«a»',
+    "<meta content='Microsoft Word 15' name=Generator><p lang=de>«a»",
 ]
 """What declares another language than that of the page is left, unless an office program did."""
 NOT_TRANSLATED += OF_LANGUAGES
