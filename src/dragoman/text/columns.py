@@ -34,13 +34,14 @@ def read_columns(
     rows = _rows(content, name, as_csv=as_csv)
     first = [*islice(rows, 2)]
     given = first[0][1] if first else []
-    first[:1] = ((number, _plain_names(row)) for number, row in first[:1])
+    names = _plain_names(given)
     place = f"{name} line {first[0][0]}" if first else ""
-    named = _named([row for _, row in first], languages, place) if first else None
-    is_of_tool = bool(first) and given != first[0][1]
-    is_wide = is_of_tool or sum(map(bool, map(language_named, first[0][1] if named else ()))) > 2
+    named = _named([names, *(row for _, row in first[1:])], languages, place) if first else None
+    is_wide = named is not None and (
+        names != given or sum(map(bool, map(language_named, names))) > 2
+    )
     has_codes = named is None or (
-        named[:2] == (0, 1) and all("lang" in each.lower() for each in first[0][1][2:])
+        named[:2] == (0, 1) and all("lang" in each.lower() for each in names[2:])
     )
     if first and (told := _told_of_names(given[: 2 if has_codes else None], named)):
         warnings.warn(f"{place}, {told}.", stacklevel=3)
@@ -72,11 +73,12 @@ def _plain_names(row: Sequence[str]) -> list[str]:
     Crowdin writes `Term [en]`, and memoQ `English_United_States`, with `English_United_States_Def`
     for the definition; of several terms of memoQ in a language, only the first has a name.
     """
-    found = list[str]()
+    found, names, seen = list[str](), {*row}, set[str]()
     for name in row:
-        of_memoq = f"{name}_Def" in row
+        of_memoq = f"{name}_Def" in names
         plain = name.partition("_")[0] if of_memoq else _CROWDIN.sub(r"\1", name)
-        found.append("" if of_memoq and plain in found else plain)
+        found.append("" if of_memoq and plain in seen else plain)
+        seen.add(plain)
     return found
 
 

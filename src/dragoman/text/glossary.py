@@ -222,16 +222,16 @@ class Glossary:
         What is written in capitals is an abbreviation, such as IT: found in capitals only.
         """
         terms = dict[tuple[str, bool], GlossaryTerm]()
+        found = dict[tuple[str, bool], dict[str, None]]()
         for number, source, targets in termbases.read_termbase(content, name, languages):
             try:
                 term = GlossaryTerm(source, targets[0], tuple(targets[1:]), source.isupper())
             except InputError as error:
                 raise InputError(f"{name} line {number}: {error}.") from None
-            if before := terms.get(term.key):
-                more = dict.fromkeys((*before.forms, term.target, *term.forms))
-                term = replace(before, forms=tuple(each for each in more if each != before.target))
-            terms[term.key] = term
-        return cls(terms.values())
+            key = term.key
+            terms.setdefault(key, term)
+            found.setdefault(key, {}).update(dict.fromkeys((term.target, *term.forms)))
+        return cls(replace(term, forms=(*found[key],)[1:]) for key, term in terms.items())
 
     def __len__(self) -> int:
         return len(self._terms)

@@ -13,6 +13,8 @@ from dragoman.wording import counted
 
 LARGEST = 1 << 26
 """Maximum bytes of a termbase: its markup takes most of them."""
+MOST = 100
+"""Maximum number of terms of a concept in a language: each gets all targets."""
 _ROOT = re.compile(rb"(?is)(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?\s*<.*?(?<=<)(?:martif|tbx)\b")
 _BEGINNING = 4096
 """Number of bytes in which the root element begins."""
@@ -44,9 +46,17 @@ def read_termbase(
     for raw, element in cut_elements(chunks, _CONCEPTS, name):
         if element is not None:
             white = len(raw) - len(raw.lstrip())
-            sections = (each for each in element.elements if each.local in _LANGUAGES)
-            terms = {each.attributes.get("xml:lang", ""): [*_terms(each)] for each in sections}
-            concepts.append((line + raw[:white].count(b"\n"), terms))
+            number, terms = line + raw[:white].count(b"\n"), dict[str, list[tuple[int, str]]]()
+            for each in element.elements:
+                code = each.attributes.get("xml:lang")
+                if code and each.local in _LANGUAGES:
+                    terms.setdefault(code, []).extend(_terms(each))
+            if any(len(each) > MOST for each in terms.values()):
+                raise InputError(
+                    f"{name} line {number}: the concept has more than {MOST} terms in a language; "
+                    "divide it."
+                )
+            concepts.append((number, terms))
         line += raw.count(b"\n")
     source, target = _named(languages, dict.fromkeys(chain(*(each for _, each in concepts))), name)
     unread = 0

@@ -2,7 +2,9 @@
 
 import re
 import warnings
+from contextlib import suppress
 from pathlib import Path
+from time import thread_time
 
 import pytest
 
@@ -129,6 +131,30 @@ def test_a_hostile_termbase_is_refused(content: bytes, told: str) -> None:
         _read(content)
 
 
+def test_sections_of_one_language_are_joined() -> None:
+    """And one that names none is not read."""
+    content = _tbx("en=tea en=chai de=Tee").replace(b"</termEntry>", b"<langSet/></termEntry>")
+    assert _read(content, None, None) == ["tea=Tee", "chai=Tee"]
+
+
+@pytest.mark.parametrize(
+    "content", [_tbx(*(f"en=tea de=Tee{n}" for n in range(4000))), b"a\tb" + b"\tc" * 50_000]
+)
+def test_a_large_termbase_is_read_in_linear_time(content: bytes) -> None:
+    """Also if its concepts have the same term, and a table with many columns."""
+    begin = thread_time()
+    with suppress(InputError):
+        _read(content)
+    assert thread_time() - begin < 8
+
+
+def test_a_concept_with_very_many_terms_is_refused() -> None:
+    """Each of its sources would get all of its targets."""
+    content = _tbx(" ".join(("en=tea", *(f"de=Tee{n}" for n in range(101)))))
+    with pytest.raises(InputError, match=r"^g.tbx line 1: the concept has more than 100 terms"):
+        _read(content)
+
+
 @pytest.mark.parametrize(
     ("rows", "unread"),
     [
@@ -151,3 +177,8 @@ def test_tables_of_memoq_and_crowdin_are_read(rows: str, unread: str) -> None:
     told = " ".join(str(each.message) for each in raised)
     assert (tea.source, tea.target, tea.forms, tea.case) == ("tea", "Tee", (), False)
     assert re.search(f"{unread}.* has 1 line not read", told)
+
+
+def test_a_term_like_a_column_of_memoq_is_a_term() -> None:
+    """A table without names of columns is read as it is."""
+    assert _read(b"a_b\ta_b_Def\n") == ["a_b=a_b_Def"]
