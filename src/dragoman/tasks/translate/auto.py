@@ -13,7 +13,7 @@ from dragoman.data.batches import plan_batches
 from dragoman.data.corpus import read_pairs
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
-from dragoman.folder.opening import Tokenizers, open_folder
+from dragoman.folder.opening import Tokenizers, kept_tokenizers, open_folder
 from dragoman.models import preset
 from dragoman.settings import override_settings
 from dragoman.tasks.hiding import NoisyBatchConfig
@@ -23,7 +23,7 @@ from dragoman.train.config import TrainConfig
 from dragoman.train.device import choose_device
 from dragoman.train.progress import LONGEST_WARM_UP
 from dragoman.train.recipe import given_tokenizers
-from dragoman.train.runfolder import check_out
+from dragoman.train.runfolder import RunFolder, check_out
 from dragoman.train.start import begun_recipe, start_from
 from dragoman.wording import counted
 
@@ -229,7 +229,7 @@ def _num_batches(recipe: TranslateRecipe, num_pairs: int, tokenizers: Tokenizers
     pairs = (pair for pair, taken in zip(_pairs(recipe.data), chosen, strict=True) if taken)
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
     if tokenizers is None and (path := recipe.tokenizer.path):
-        tokenizers = given_tokenizers(path)
+        tokenizers = kept_tokenizers(RunFolder.of(recipe).training) or given_tokenizers(path)
     elif tokenizers is None:
         tokenizers = (train_tokenizer(sources + targets, recipe.tokenizer),) * 2
     src, tgt = tokenizers

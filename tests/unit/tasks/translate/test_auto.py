@@ -114,7 +114,7 @@ def test_what_is_described_is_what_is_trained(tmp_path: Path) -> None:
 
 
 def test_a_given_tokenizer_counts(tmp_path: Path) -> None:
-    """The passes and the number of pieces are those of `tokenizer.path`."""
+    """The passes and the number of pieces are those of `tokenizer.path`; a run keeps a copy."""
     rng = np.random.default_rng(0)
     written = write(tmp_path, lambda: words(rng, 9), 900)
     files = [*(f"data.{side}={path}" for side, path in written.items()), f"out={tmp_path / 'run'}"]
@@ -126,6 +126,12 @@ def test_a_given_tokenizer_counts(tmp_path: Path) -> None:
     assert f" {tokenizer.vocab_size} pieces, " in recipe.description
     assert passes_of(recipe) == passes_of(recipe_for_files(characters))
     assert passes_of(recipe) < passes_of(recipe_for_files(files))
+    kept = tmp_path / "run" / "training"
+    kept.mkdir(parents=True)
+    (kept / "recipe.json").touch()  # as a run has it
+    given = (tmp_path / "tokenizer.json").rename(kept / "tokenizer.json")
+    resumed = recipe_for_files([*files, f"tokenizer.path={tmp_path / given.name}"])
+    assert resumed.train == recipe.train
 
 
 def test_a_warm_up_leaves_steps_to_learn(tmp_path: Path) -> None:
