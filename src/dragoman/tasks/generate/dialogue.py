@@ -191,7 +191,10 @@ def dialogue_of(
 
     template = PublishedTemplate.of(tokenizer)
     if template is None:
-        raise InputError("The model has no chat template, so it does not converse; use generate.")
+        raise InputError(
+            "The model has no chat template, so it does not converse; use generate, or "
+            "/v1/completions of the server."
+        )
     asks = CODES[0] in template.source
     if any(languages) and not asks:
         raise InputError(
