@@ -149,7 +149,7 @@ T5: dict[str, Any] = {
     "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
 }  # fmt: skip
 FAULTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "another activation": ("t5-deep", {"feed_forward_proj": "gated-silu"}),
+    "another activation": ("t5-deep", {"dense_act_fn": "silu"}),
     "epsilon": ("bert-words", {"layer_norm_eps": 1e-5}),
     "the gelu with tanh": ("bert-words", {"hidden_act": "gelu_new"}),
 }

@@ -218,7 +218,7 @@ class Generator(Answering[Decoding, Generation]):
         Raises InputError as `prompt` does.
         """
         options = self._chosen(options)
-        middle = self.prompt(prefix, options, suffix)
+        middle = self.prompt(prefix, options, *as_texts([suffix]))
         (found,) = self.scheduler.submit([self.continued(middle, options)]).in_order()
         return found
 
