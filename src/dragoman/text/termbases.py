@@ -24,6 +24,7 @@ _STATUS = re.compile("(?i)(administrative|normative|term)(Status|Authorization)"
 _PREFERRED = re.compile("(?i)preferred")
 _AVOIDED = re.compile("(?i)deprecated|superseded|obsolete|notRecommended|forbidden|rejected")
 _NEVER = 2
+_REGION = re.compile(r"[-_](?:[A-Za-z]{2}|\d{3})\b")
 
 
 def is_termbase(content: bytes) -> bool:
@@ -34,8 +35,8 @@ def is_termbase(content: bytes) -> bool:
 def read_termbase(
     content: bytes, name: str, languages: LangCodes
 ) -> Iterator[tuple[int, str, list[str]]]:
-    """Yield the terms of each concept in the source language: their line, the term, and the terms
-    in the target language, those that are preferred first.
+    """Yield the terms of each concept in the source language, of all regions unless it names one:
+    their line, the term, and the terms in the target language, those that are preferred first.
 
     Terms that are deprecated, superseded or the like are no targets. Warns about concepts without a
     term in one of the languages. Raises InputError if the file is not well-formed, and if it is not
@@ -59,9 +60,12 @@ def read_termbase(
             concepts.append((number, terms))
         line += raw.count(b"\n")
     source, target = _named(languages, dict.fromkeys(chain(*(each for _, each in concepts))), name)
-    unread = 0
+    unread, one_region = 0, _REGION.search(source) is not None
     for number, terms in concepts:
-        sources, found = (terms.get(resolve(each, terms) or "-", ()) for each in (source, target))
+        written, best = resolve(target, terms), resolve(source, terms)
+        read = [best] if one_region else [code for code in terms if resolve(source, [code])]
+        sources = [*chain(*(terms[code] for code in read if code and code != written))]
+        found = terms.get(written or "-", ())
         targets = [term for rank, term in sorted(found, key=itemgetter(0)) if rank < _NEVER]
         unread += not (sources and targets)
         yield from ((number, term, targets) for _, term in sources if targets)

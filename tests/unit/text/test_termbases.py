@@ -96,6 +96,14 @@ def test_terms_are_read_in_the_languages_asked_for(
     assert _read(content, *languages) == found
 
 
+@pytest.mark.parametrize(
+    ("src", "found"), [("en", ["truck=Lkw", "lorry=Lkw"]), ("en-GB", ["lorry=Lkw"])]
+)
+def test_a_language_stands_for_its_regions(src: str, found: list[str]) -> None:
+    """A text may have the words of any; one that names its region has those of no other."""
+    assert _read(_tbx("en-US=truck en-GB=lorry de=Lkw"), src, "de") == found
+
+
 @pytest.mark.parametrize("languages", [(None, None), ("en", None), ("en", "it"), ("it", "de")])
 def test_languages_that_are_not_clear_or_not_there_are_refused(
     languages: tuple[str | None, str | None],
