@@ -275,7 +275,7 @@ class Stream(Iterator[BatchT]):
                 "The training data or its batch settings have changed since the run was saved; "
                 "restore them, or start a new run in another folder."
             )
-        if state.get("validation") not in (None, self._validation):  # old checkpoints have none
+        if state["validation"] != self._validation:
             raise InputError(
                 "The validation data have changed since the run was saved, and figures of other "
                 "texts cannot be compared with its best; restore them, or go on from its model in "

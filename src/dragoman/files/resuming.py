@@ -155,7 +155,7 @@ class ResumableFile:
         try:
             first, *self._digests = self._record.read_bytes().splitlines()
             before = json.loads(first)
-        except (OSError, ValueError):  # an older dragoman wrote none
+        except (OSError, ValueError):  # lost, as in a power failure
             return
         for name, value in self._command.items():
             if before.get(name) != value:
@@ -175,7 +175,7 @@ class ResumableFile:
 
         Also raises InputError if a result was made from another text.
         """
-        if names_device(self._file) or not self._all_known:
+        if names_device(self._file):
             return self.skip(texts)
 
         def checked() -> Iterator[T]:
@@ -183,16 +183,11 @@ class ResumableFile:
                 digest = blake2b(repr(text).encode(), digest_size=8).hexdigest().encode()
                 if number >= self.results:
                     self._read.append(digest)
-                elif self._digests[number] != digest:
+                elif self._digests[number : number + 1] not in ([], [digest]):
                     raise self._other(f"Result {number + 1} of {self.partial} is of another text")
                 yield text
 
         return self.skip(checked())
-
-    @property
-    def _all_known(self) -> bool:
-        """Whether the record identifies the text of each result; an older one does not."""
-        return len(self._digests) >= self.results
 
     def _other(self, what: str) -> InputError:
         return InputError(
@@ -285,7 +280,7 @@ class ResumableFile:
                     record.truncate(0)
                     record.write(json.dumps(self._command).encode() + b"\n")
                     record.flush()
-                elif self._all_known:
+                else:
                     record.seek(0)
                     record.truncate(sum(len(record.readline()) for _ in range(1 + self.results)))
                 yield write

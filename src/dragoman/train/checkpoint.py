@@ -50,14 +50,14 @@ class SavedState:
     progress: Progress
     batches: dict[str, Any]
     """The position in the data."""
-    recipe: dict[str, Any] = field(default_factory=dict)
-    """The settings of the run, in case `recipe.json` is damaged; empty in old checkpoints."""
+    recipe: dict[str, Any]
+    """The settings of the run, in case `recipe.json` is damaged."""
     scaler: dict[str, int | float] = field(default_factory=dict)
     """The state of loss scaling in fp16; empty otherwise."""
-    machine: dict[str, str] = field(default_factory=dict)
-    """What the exact result depends on besides the settings; empty in old checkpoints."""
+    machine: dict[str, str]
+    """What the exact result depends on besides the settings."""
     hashes: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of each tensor file, in hexadecimal; empty in old checkpoints."""
+    """SHA-256 of each tensor file, in hexadecimal."""
 
 
 class DamagedCheckpointError(InputError):
@@ -246,8 +246,7 @@ def replayed(states: Mapping[str, Tensor]) -> Iterator[None]:
 
 def _load(path: Path, name: TensorFile, state: SavedState) -> dict[str, Tensor]:
     """Read a tensor file; raises ValueError if it has changed since it was written."""
-    found = _sha256(path, name)
-    if state.hashes.get(name, found) != found:
+    if state.hashes[name] != _sha256(path, name):
         raise ValueError(f"{name}.safetensors has changed since it was written: its hash differs")
     return load_file(path / f"{name}.safetensors")
 

@@ -29,7 +29,7 @@ class Progress:
     seconds: float = 0.0
     """Wall time spent, over all resumptions."""
     prepared: float = 0.0
-    """The part of `seconds` before the first step, such as tokenization; 0 in old checkpoints."""
+    """The part of `seconds` before the first step, such as tokenization."""
     tokens: int = 0
     """Tokens seen, without padding."""
     best: dict[str, float] | None = None

@@ -212,10 +212,10 @@ class RunFolder:
             data = _read(path, dict[str, Any])
         except InputError:
             saved = checkpoints(self.checkpoints)
-            data = read_state(saved[-1]).recipe if saved else {}
-            if not data:
+            if not saved:
                 raise
-        task = data.get("task", "translate")
+            data = read_state(saved[-1]).recipe
+        task = data.get("task")
         if task != recipe.task:
             raise InputError(
                 f'{self.path} holds a run of task = "{task}", not "{recipe.task}"; give another '
@@ -271,7 +271,7 @@ def resume_warnings(
     before: Mapping[str, str], now: Mapping[str, str], adjusted: Adjusted
 ) -> list[str]:
     """Return warnings for a run whose machine or settings differ from those of its checkpoint."""
-    machine = [f"{k} {v} (was {before[k]})" for k, v in now.items() if v != before.get(k, v)]
+    machine = [f"{k} {v} (was {before.get(k)})" for k, v in now.items() if v != before.get(k)]
     changed = [f"this machine has {', '.join(machine)}"] if machine else []
     changed += [f"{key} is {new} (was {old})" for key, (old, new) in adjusted.items()]
     if not changed:

@@ -136,7 +136,7 @@ def test_a_check_comes_before_the_weights(
 
 @pytest.mark.parametrize("task", ["translate", "generate", "classify", "tag"])
 def test_a_run_goes_on_with_the_texts_that_judged_it(task: str, tmp_path: Path) -> None:
-    """Other validation texts would choose another best model; older runs do not record them."""
+    """Other validation texts would choose another best model."""
     recipe = TASKS[task](tmp_path).recipe
     given: dict[str, Any] = {}
     for side in ("src", "tgt") if task == "translate" else ("train",):
@@ -149,11 +149,8 @@ def test_a_run_goes_on_with_the_texts_that_judged_it(task: str, tmp_path: Path) 
     make_job(recipe)[0].batches.load_state_dict(state)
     for path in tmp_path.glob("valid.*"):
         path.write_text(path.read_text("utf-8") * 2, "utf-8")
-    changed = make_job(recipe)[0].batches
     with pytest.raises(InputError, match="validation data have changed"):
-        changed.load_state_dict(state)
-    changed.load_state_dict({k: v for k, v in state.items() if k != "validation"})
-    assert changed.state_dict()["validation"] != state["validation"]
+        make_job(recipe)[0].batches.load_state_dict(state)
 
 
 ONE, TWO = ({"loss": x, "bleu": x, "chrf": x} for x in (1.0, 2.0))
