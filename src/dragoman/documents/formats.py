@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from dragoman.documents.document import Document
 from dragoman.errors import InputError, did_you_mean, how_to_install
 from dragoman.files.documents import CONVERTED, kind_of_name
-from dragoman.files.reading import DOCUMENTS
+from dragoman.files.reading import BINARIES
 from dragoman.languages import LangCodes
 
 LARGEST = 1 << 26
@@ -124,6 +124,6 @@ def _reject_others(data: bytes, name: str, known: str) -> None:
     """Raise InputError if a file in a plain-text format begins like one of another kind."""
     if hasattr(data, "encode"):  # a str, whatever the annotation says
         raise TypeError(f"{name} is given as a str; give its bytes, as path.read_bytes() has them.")
-    kind = next((DOCUMENTS[start] for start in DOCUMENTS if data.startswith(start)), None)
+    kind = next((kind for start, (kind, _) in BINARIES.items() if data.startswith(start)), None)
     if kind is not None:
         raise InputError(f"{name} is {kind}, not {known}; give it the name of what it is.")

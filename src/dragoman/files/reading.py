@@ -46,19 +46,26 @@ as are read before the first answer. The encoding is another one if at least `FE
 not UTF-8, and more than the number of those that are UTF-8 but not ASCII."""
 FEWEST = 3
 
-DOCUMENTS = {
-    b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
-    b"\xd0\xcf\x11\xe0": "a document (doc, xls)",
-    b"{\\rtf": "a document (rtf)",
-    b"%PDF-": "a PDF",
+_SAVE = "save it as text in UTF-8"
+_CONVERT = "write it as JSON lines: datasets.Dataset.{}(OLD).to_json(NEW)"
+_DECOMPRESS = "decompress it, or give it a name that ends in "
+BINARIES = {
+    b"PK\x03\x04": (
+        "a document (docx, xlsx, odt) or another zip archive",
+        f"{_SAVE}, a table as CSV or TSV, or unzip it",
+    ),
+    b"\xd0\xcf\x11\xe0": ("a document (doc, xls)", f"{_SAVE}, a table as CSV or TSV"),
+    b"{\\rtf": ("a document (rtf)", _SAVE),
+    b"%PDF-": ("a PDF", _SAVE),
+    b"PAR1\x15": ("a table of Parquet", _CONVERT.format("from_parquet")),
+    b"\xff\xff\xff\xff": ("a table of Arrow", _CONVERT.format("from_file")),
+    b"\x1f\x8b": ("compressed", f"{_DECOMPRESS}.gz"),
+    b"BZh91AY&SY": ("compressed", f"{_DECOMPRESS}.bz2"),
+    b"\xfd7zXZ": ("compressed", f"{_DECOMPRESS}.xz"),
+    b"(\xb5/\xfd": ("compressed", f"{_DECOMPRESS}.zst"),
 }
-"""Kinds of files, by their first bytes."""
-
-COLUMNAR = {b"PAR1\x15": ("Parquet", "from_parquet"), b"\xff\xff\xff\xff": ("Arrow", "from_file")}
-"""Kinds of tables by their first bytes, and what reads them in `datasets`: a page of Parquet begins
-with a field of type i32, which is no text."""
-PACKED = {b"\x1f\x8b": ".gz", b"BZh91AY&SY": ".bz2", b"\xfd7zXZ": ".xz", b"(\xb5/\xfd": ".zst"}
-"""Suffixes of compressed files, by their first bytes."""
+"""Kinds of files by their first bytes, and what to do with them: a page of Parquet begins with a
+field of type i32, which is no text."""
 
 
 @contextmanager
@@ -206,21 +213,9 @@ def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[st
 
 def _reject_other_kinds(start: bytes, name: str) -> None:
     """Raise InputError if the first line is of a document or a binary, or in UTF-16 or UTF-32."""
-    for signature, kind in DOCUMENTS.items():
+    for signature, (kind, how) in BINARIES.items():
         if start.startswith(signature):
-            how = ", a table as CSV or TSV" * ("xls" in kind) + ", or unzip it" * ("zip" in kind)
-            raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8{how}.")
-    for signature, (kind, reads) in COLUMNAR.items():
-        if start.startswith(signature):
-            raise InputError(
-                f"{name} is a table of {kind}, not plain text; write it as JSON lines: "
-                f"datasets.Dataset.{reads}(OLD).to_json(NEW)."
-            )
-    for signature, ending in PACKED.items():
-        if start.startswith(signature):
-            raise InputError(
-                f"{name} is compressed; decompress it, or give it a name that ends in {ending}."
-            )
+            raise InputError(f"{name} is {kind}, not plain text; {how}.")
     if name.endswith((".bin", ".idx")) and min(start, default=9) < 9:
         raise InputError(
             f"{name} holds numbers, as fairseq-preprocess writes them, not plain text; give the "
