@@ -22,8 +22,9 @@ _AMONG_LATIN = 5
 _IN_PLACE, _SIGN, _OUT_OF_PLACE = 5, 8, 10
 """Surprise of an alphabet's letters and usual signs, of other signs, and of letters where words do
 not have them."""
-_SELDOM = 10
-"""Surprise of a file in Greek, Hebrew or Thai, which are rarer."""
+_OLD, _SELDOM = 5, 10
+"""Surprise of a file of an old Mac, as Excel still writes there, and of one in Greek, Hebrew or
+Thai, which are rarer."""
 _PLAUSIBLE = 7
 """Surprise per non-ASCII byte from which a reading is not plausible."""
 
@@ -146,19 +147,25 @@ def _conversion(line: bytes, start: int, others: bytes) -> str:
 def _readings(data: bytes) -> dict[str, str]:
     """Return the text by each encoding that can read all of the bytes, most plausible first."""
     found = list[tuple[int, str, str]]()
-    for encoding, surprise in ENCODINGS.items():
+    for encoding in ENCODINGS:
         try:
             text = data.decode(encoding)
         except UnicodeDecodeError:
             continue
         if all(each.isprintable() or each in "\xa0\xad\u3000" for each in _beyond(text)):
-            found.append((surprise(text) + _ASCII * _in_ascii(text), encoding, text))
+            found.append((_surprise(text, encoding) + _ASCII * _in_ascii(text), encoding, text))
     return {encoding: text for _, encoding, text in sorted(found, key=lambda each: each[0])}
 
 
 def _is_plausible(data: bytes, encoding: str) -> bool:
     text = data.decode(encoding)
-    return ENCODINGS[encoding](text) < _PLAUSIBLE * (len(data) - _in_ascii(text))
+    return _surprise(text, encoding) < _PLAUSIBLE * (len(data) - _in_ascii(text))
+
+
+def _surprise(text: str, encoding: str) -> int:
+    """Return the surprise of non-ASCII characters, and of a file in this encoding."""
+    of_file, of_characters = ENCODINGS[encoding]
+    return of_file + of_characters(text)
 
 
 def _in_ascii(text: str) -> int:
@@ -174,11 +181,6 @@ def _western(text: str) -> int:
     """Return the surprise of non-ASCII characters, read as a Western European alphabet."""
     misplaced = _IN_PLACE * len(_MISPLACED.findall(text))
     return _of_alphabet(_WESTERN.sub("", text)) + _IN_PLACE * _matched(_WESTERN, text) + misplaced
-
-
-def _of_mac(text: str) -> int:
-    """Return the same for the encoding of old Macs, which Excel still writes there."""
-    return _IN_PLACE + _western(text)
 
 
 def _latin(frequent: re.Pattern[str], text: str) -> int:
@@ -197,12 +199,6 @@ def _lettered(
     often = _matched(frequent, text)
     rest = in_place.sub("", text)
     return _of_alphabet(rest) + _USUAL * (_matched(in_place, text) - often) + _ASCII * often
-
-
-def _seldom(
-    word: re.Pattern[str], in_place: re.Pattern[str], frequent: re.Pattern[str], text: str
-) -> int:
-    return _SELDOM + _lettered(word, in_place, frequent, text)
 
 
 def _matched(pattern: re.Pattern[str], text: str) -> int:
@@ -228,22 +224,22 @@ def _eastern(encoding: str, first: range, usual: str, text: str) -> int:
     return surprise
 
 
-ENCODINGS: dict[str, Callable[[str], int]] = {
-    "cp1252": _western,
-    "cp1250": partial(_latin, _CENTRAL),
-    "cp1257": partial(_latin, _BALTIC),
-    "macintosh": _of_mac,
-    "cp1251": partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT),
-    "koi8-r": partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT),
-    "cp1253": partial(_seldom, _GREEK_WORD, _GREEK, _GREEK_FREQUENT),
-    "iso-8859-7": partial(_seldom, _GREEK_WORD, _GREEK, _GREEK_FREQUENT),
-    "cp1255": partial(_seldom, _HEBREW_WORD, _HEBREW, _HEBREW_FREQUENT),
-    "cp874": partial(_seldom, _THAI_WORD, _THAI, _THAI_FREQUENT),
-    "gb18030": partial(_eastern, "gb2312", range(0xB0, 0xD8), _HAN),
-    "big5": partial(_eastern, "big5", range(0xA4, 0xC7), _HAN),
-    "shift_jis": partial(_eastern, "shift_jis", range(0x88, 0x99), _KANA),
-    "euc-jp": partial(_eastern, "euc-jp", range(0xB0, 0xD0), _KANA),
-    "euc-kr": partial(_eastern, "euc-kr", range(0xB0, 0xC9), _HANGUL),
+ENCODINGS: dict[str, tuple[int, Callable[[str], int]]] = {
+    "cp1252": (0, _western),
+    "cp1250": (0, partial(_latin, _CENTRAL)),
+    "cp1257": (0, partial(_latin, _BALTIC)),
+    "macintosh": (_OLD, _western),
+    "cp1251": (0, partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT)),
+    "koi8-r": (0, partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT)),
+    "cp1253": (_SELDOM, partial(_lettered, _GREEK_WORD, _GREEK, _GREEK_FREQUENT)),
+    "iso-8859-7": (_SELDOM, partial(_lettered, _GREEK_WORD, _GREEK, _GREEK_FREQUENT)),
+    "cp1255": (_SELDOM, partial(_lettered, _HEBREW_WORD, _HEBREW, _HEBREW_FREQUENT)),
+    "cp874": (_SELDOM, partial(_lettered, _THAI_WORD, _THAI, _THAI_FREQUENT)),
+    "gb18030": (0, partial(_eastern, "gb2312", range(0xB0, 0xD8), _HAN)),
+    "big5": (0, partial(_eastern, "big5", range(0xA4, 0xC7), _HAN)),
+    "shift_jis": (0, partial(_eastern, "shift_jis", range(0x88, 0x99), _KANA)),
+    "euc-jp": (0, partial(_eastern, "euc-jp", range(0xB0, 0xD0), _KANA)),
+    "euc-kr": (0, partial(_eastern, "euc-kr", range(0xB0, 0xC9), _HANGUL)),
 }
-"""The encodings of files other than UTF-8, by names that Python and iconv share, and the function
-that computes the surprise of a reading. Ties go to the first."""
+"""The encodings of files other than UTF-8, by names that Python and iconv share, the surprise of a
+file in one, and the function that computes that of its characters. Ties go to the first."""
