@@ -131,8 +131,6 @@ def own(path: str | os.PathLike[str], flags: int, mode: int = PRIVATE) -> int:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not _is_ours(found, path):
             raise InputError(refused)
-        if found.st_mode & 0o777 & ~mode:  # an older dragoman left it open to others
-            _set_mode(descriptor, mode)
         if flags & os.O_TRUNC:
             os.ftruncate(descriptor, 0)
     except BaseException:

@@ -315,12 +315,10 @@ def test_what_another_user_has_kept_is_refused(
 
 
 def test_nobody_else_reads_what_is_kept(tmp_path: Path) -> None:
-    """Neither the results of this version nor those of an earlier one; the file is as the umask."""
+    """Neither the results nor what identifies them; the file is as the umask."""
     file, usual = tmp_path / "out", tmp_path / "usual"
     usual.touch()
     kept = [interrupt(file, "abc"), Path(f"{file}.partial.json")]
-    for each in kept:
-        each.chmod(0o644)
     with find(file, resume=True).writing() as write:
         write("c")
         assert [stat.S_IMODE(each.stat().st_mode) for each in kept] == [0o600, 0o600]

@@ -136,7 +136,6 @@ def test_a_private_file_stays_private(tmp_path: Path, old: int | None) -> None:
     if old is not None:
         file.touch()
         file.chmod(old)
-    (tmp_path / ".file.part").touch()  # by an earlier version that was killed
     with replacing(file, "text") as part:
         part.write_text("new", encoding="utf-8")
         assert stat.S_IMODE(part.stat().st_mode) == 0o600
