@@ -302,15 +302,9 @@ def are_columns(keys: Sequence[str], width: int) -> bool:
 def _missing(path: Path, keys: tuple[str, str], cells: Sequence[str]) -> str:
     """Return the error for a key that is neither number nor name of a column in this row."""
     if all(key.removeprefix("-").isdecimal() for key in keys):
-        option, key = next(
-            (f"{side}_key", key)
-            for side, key in zip(KEYS, keys, strict=True)
-            if not are_columns([key], len(cells))
-        )
-        return (
-            f"{path} has {counted(len(cells), 'column')}; --{option.replace('_', '-')} "
-            f"{key[:SHOWN]} ({option}) is none of them: they are counted from 1 (1, 2, ...)."
-        )
+        key = next(key for key in keys if not are_columns([key], len(cells)))
+        count = counted(len(cells), "column")
+        return f"{path} has {count}, counted from 1 (1, 2, ...), and no column {key[:SHOWN]}."
     missing = next(key for key in keys if key not in cells)
     near = did_you_mean(missing, cells) or f": {', '.join(cells)[:SHOWN]!r}."
     return f"{path} names no column {missing!r} in its first line{near}"

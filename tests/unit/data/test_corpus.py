@@ -354,12 +354,12 @@ def test_a_table_without_names_has_columns_by_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "wrong"),
     [
-        (("3", "9"), "--tgt-key 9 (tgt_key)"),
-        (("0", "1"), "--src-key 0 (src_key)"),
-        (("1", "-1"), "--tgt-key -1 (tgt_key)"),
-        (("3", "03"), "--tgt-key 03 (tgt_key)"),
-        (("\uff13", "1"), "--src-key \uff13 (src_key)"),
-        (("9" * 5000, "1"), f"--src-key {'9' * 60} (src_key)"),
+        (("3", "9"), "9"),
+        (("0", "1"), "0"),
+        (("1", "-1"), "-1"),
+        (("3", "03"), "03"),
+        (("\uff13", "1"), "\uff13"),
+        (("9" * 5000, "1"), "9" * 60),
     ],
 )
 def test_a_number_of_no_column_is_told(keys: tuple[str, str], wrong: str, tmp_path: Path) -> None:
@@ -367,8 +367,6 @@ def test_a_number_of_no_column_is_told(keys: tuple[str, str], wrong: str, tmp_pa
     path = tmp_path / "a.tsv"
     path.write_text("a\tb\tone\teins\t0.9\n")
     corpus = CorpusConfig(tsv=str(path), src_key=keys[0], tgt_key=keys[1])
-    sentence = (
-        f"{path} has 5 columns; {wrong} is none of them: they are counted from 1 (1, 2, ...)."
-    )
+    sentence = f"{path} has 5 columns, counted from 1 (1, 2, ...), and no column {wrong}."
     with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
         list(read_pairs(corpus))
