@@ -13,6 +13,7 @@ examples or to write what is left. Checked again, what is left breaks no rule.
 import unicodedata
 import warnings
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -106,15 +107,12 @@ class Checked:
         """Count pairs by rule, with examples from the `numbered` pairs of the files."""
         first = self.first()
         wanted = {
-            int(n): rule
-            for rule in range(len(EVERY))
-            for n in np.nonzero(first == rule)[0][:EXAMPLES]
+            int(n) for rule in range(len(EVERY)) for n in np.nonzero(first == rule)[0][:EXAMPLES]
         }
-        shown: dict[int, list[tuple[int, str, str]]] = {rule: [] for rule in range(len(EVERY))}
-        last = max(wanted, default=-1)
-        for number, (place, (src, tgt)) in enumerate(islice(numbered, last + 1)):
-            if number in wanted:
-                shown[wanted[number]].append((place, src[:SHOWN], tgt[:SHOWN]))
+        shown = defaultdict[int, list[tuple[int, str, str]]](list)
+        for n, (place, (src, tgt)) in enumerate(islice(numbered, max(wanted, default=-1) + 1)):
+            if n in wanted:
+                shown[first[n]].append((place, src[:SHOWN], tgt[:SHOWN]))
         src, tgt = self.lengths_P2.sum(0, dtype=np.float64)
         removed = np.bincount(first, minlength=len(EVERY) + 1)
         broken = [int((self.broken >> np.uint32(rule) & 1).sum()) for rule in range(len(EVERY))]

@@ -153,12 +153,10 @@ def write_merged(
 
 def _shape(corpus: CorpusConfig) -> tuple[str, str]:
     """Return the files or the cell separator of a corpus, and the row that names columns."""
-    head = ""
-    if corpus.tsv is not None:
-        raw, pairs, _ = next(read_entries(corpus, strict=False))
-        head = "" if pairs else str(raw[0])
-    kinds = "lines" * bool(corpus.src), "jsonl" * bool(corpus.jsonl), "tm" * bool(corpus.tm)
-    return "".join(kinds) or separator_of(corpus.paths[0]), head
+    if corpus.tsv is None:
+        return "lines" if corpus.src else "jsonl" if corpus.jsonl else "tm", ""
+    raw, pairs, _ = next(read_entries(corpus, strict=False))
+    return separator_of(corpus.paths[0]), "" if pairs else str(raw[0])
 
 
 def _lines(layout: CorpusConfig, shape: tuple[str, str], pair: Pair, corpus: str) -> Sequence[str]:

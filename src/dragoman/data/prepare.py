@@ -22,7 +22,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -84,10 +84,8 @@ Found = dict[str, Any]
 class RaggedWriter:
     """Writes sequences of ids to one array."""
 
-    def __init__(self, folder: Path, name: str, dtype: str) -> None:
-        self._file = (folder / f"{name}.ids").open("wb")
-        self._offsets = folder / f"{name}.offsets"
-        self._dtype = dtype
+    def __init__(self, file: BinaryIO, dtype: str) -> None:
+        self._file, self._dtype = file, dtype
         self._lengths = [np.zeros(1, np.int64)]
 
     def append(self, rows: Sequence[Sequence[int]]) -> None:
@@ -101,15 +99,10 @@ class RaggedWriter:
         np.fromiter(ids, self._dtype).tofile(self._file)
         self._lengths[-1][-1] += len(ids)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def finish(self) -> dict[str, Any]:
+    def finish(self, offsets: Path) -> dict[str, Any]:
         """Write the offsets; return the metadata for loading."""
-        self.close()
         lengths = np.concatenate(self._lengths)
-        np.cumsum(lengths).tofile(self._offsets)
+        np.cumsum(lengths).tofile(offsets)
         return {"type": self._dtype, "count": len(lengths) - 1}
 
 
@@ -169,11 +162,12 @@ def _write(
     folder: Path, types: Mapping[str, str], write: Callable[[Mapping[str, RaggedWriter]], Found]
 ) -> None:
     with ExitStack() as stack:
-        writers = {name: RaggedWriter(folder, name, dtype) for name, dtype in types.items()}
-        for writer in writers.values():
-            stack.callback(writer.close)
+        writers = {
+            name: RaggedWriter(stack.enter_context((folder / f"{name}.ids").open("wb")), dtype)
+            for name, dtype in types.items()
+        }
         found = write(writers)
-        arrays = {name: writer.finish() for name, writer in writers.items()}
+    arrays = {name: each.finish(folder / f"{name}.offsets") for name, each in writers.items()}
     (folder / "meta.json").write_text(json.dumps({"arrays": arrays, "found": found}))
 
 
