@@ -23,7 +23,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer, with_specials
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Say
-from dragoman.train.recipe import RunRecipe, StartConfig, given_tokenizers
+from dragoman.train.recipe import RunRecipe, given_tokenizers
 from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted
 
@@ -130,7 +130,7 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
     """Freeze the parameters whose names begin with these prefixes, in whole words."""
     parameters = dict(model.named_parameters(remove_duplicate=False))  # shared ones under all names
     for prefix in prefixes:
-        chosen = [p for name, p in parameters.items() if _begins(name, prefix)]
+        chosen = [p for name, p in parameters.items() if f"{name}.".startswith(f"{prefix}.")]
         if not chosen:
             words = [name.split(".") for name in parameters]
             parts = {".".join(w[:end]) for w in words for end in range(1, len(w) + 1)}
@@ -145,25 +145,11 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
         raise InputError("start.freeze leaves nothing to learn: it names every part of the model")
 
 
-def parameters_of(model: nn.Module, start: StartConfig) -> str:
-    """Describe how many parameters there are, how many are frozen, and which by weight tying.
-
-    With adapters everything else is frozen, as expected.
-    """
-    named = dict(model.named_parameters(remove_duplicate=False))
-    chosen = {name for name in named if any(_begins(name, prefix) for prefix in start.freeze)}
-    frozen = {id(named[name]) for name in chosen}
-    tied = [name for name, p in named.items() if name not in chosen and id(p) in frozen]
-    which = f" ({', '.join(tied)} too, being the same)" if tied else ""
+def parameters_of(model: nn.Module) -> str:
+    """Describe how many parameters there are, and how many are frozen, tied ones included."""
     total = sum(p.numel() for p in model.parameters())
-    learning = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    said = f", {total - learning:,} of them frozen{which}" if learning < total else ""
-    return f"{total:,} parameters{said}"
-
-
-def _begins(name: str, prefix: str) -> bool:
-    """Return whether a name begins with a prefix, in whole words."""
-    return f"{name}.".startswith(f"{prefix}.")
+    frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    return f"{total:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
 
 
 def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:
