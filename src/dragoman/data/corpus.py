@@ -278,15 +278,11 @@ def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:
             if number == 1:
                 wrong += " Or choose two: src_key and tgt_key (--src-key and --tgt-key) are names "
                 wrong += "in the first line, or numbers."
-            wrong += _FAST_ALIGN * (" ||| " in raw)
             if between == "tab" and raw.count('"') % 2:
                 wrong += " If a cell in quotes has several lines, save the table as CSV: a TSV "
                 wrong += "knows no quotes."
             raise InputError(wrong)
         yield Entry((raw,), ((cells[src], cells[tgt]),))
-
-
-_FAST_ALIGN = r" Lines for fast_align become a table by sed 's/ ||| /\t/' OLD > NEW.tsv."
 
 
 def are_numbers(keys: Sequence[str]) -> bool:

@@ -135,10 +135,9 @@ def read_records(path: Path) -> Iterator[tuple[str, object, str]]:
             if line.strip() in ONE_PER_LINE:
                 wrong += f"; write one object per line: {ONE_PER_LINE[line.strip()]} OLD > NEW"
             raise InputError(f"{place} is {wrong}.") from None
-        except RecursionError:
-            raise InputError(f"{place} is nested too deeply; write one flat object.") from None
-        except ValueError:
-            raise InputError(f"{place} has too long a number; write it as a string.") from None
+        except (RecursionError, ValueError):
+            wrong = "is nested too deeply, or has too long a number; write one flat object"
+            raise InputError(f"{place} {wrong}.") from None
 
 
 def value_at(record: object, key: str, place: str, settings: str) -> object:

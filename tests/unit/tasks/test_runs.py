@@ -74,7 +74,9 @@ def make_run(
     (training / "metrics.jsonl").write_text(text, encoding="utf-8")
     if machine is not None:
         batches = {"fingerprint": data} | ({} if examples is None else {"examples": examples})
-        state = SavedState(progress=Progress(step=5), batches=batches, recipe={}, machine=dict(machine))
+        state = SavedState(
+            progress=Progress(step=5), batches=batches, recipe={}, machine=dict(machine)
+        )
         path = training / "checkpoints" / "step-00000005"
         path.mkdir(parents=True, exist_ok=True)
         (path / "state.json").write_text(json.dumps(to_plain(state)), encoding="utf-8")
