@@ -175,7 +175,7 @@ class ResumableFile:
 
         Also raises InputError if a result was made from another text.
         """
-        if names_device(self._file):
+        if names_device(self._file) or not self._all_known:
             return self.skip(texts)
 
         def checked() -> Iterator[T]:
@@ -183,11 +183,16 @@ class ResumableFile:
                 digest = blake2b(repr(text).encode(), digest_size=8).hexdigest().encode()
                 if number >= self.results:
                     self._read.append(digest)
-                elif self._digests[number : number + 1] not in ([], [digest]):
+                elif self._digests[number] != digest:
                     raise self._other(f"Result {number + 1} of {self.partial} is of another text")
                 yield text
 
         return self.skip(checked())
+
+    @property
+    def _all_known(self) -> bool:
+        """Whether the record identifies the text of each result."""
+        return len(self._digests) >= self.results
 
     def _other(self, what: str) -> InputError:
         return InputError(
@@ -280,7 +285,7 @@ class ResumableFile:
                     record.truncate(0)
                     record.write(json.dumps(self._command).encode() + b"\n")
                     record.flush()
-                else:
+                elif self._all_known:
                     record.seek(0)
                     record.truncate(sum(len(record.readline()) for _ in range(1 + self.results)))
                 yield write
