@@ -275,14 +275,13 @@ def _part_of(file: Path) -> Iterator[Path]:
         raise FileExistsError(0, "it is a circular link")
     if file.exists() and not os.access(file, os.W_OK):
         raise PermissionError(0, "it is read-only")
-    new = (file.stat() if file.exists() else _as_new(file.parent)).st_mode
     with ExitStack() as held:
         hold(part, held, PATIENCE, own)
         try:
             yield part
             with open(part, "rb", opener=own) as stream:
-                mode = file.stat().st_mode if file.exists() else new
-                _set_mode(stream.fileno(), stat.S_IMODE(mode))
+                like = file.stat() if file.exists() else _as_new(file.parent)
+                _set_mode(stream.fileno(), stat.S_IMODE(like.st_mode))
             _rename(part, file)
         except BaseException:
             part.unlink(missing_ok=True)

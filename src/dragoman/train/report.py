@@ -108,9 +108,7 @@ class ConsoleReport(Reporter):
 
     def skipped(self, progress: Progress, skipped: Skipped) -> None:
         """Print why a step was skipped."""
-        self._console.print(
-            f"Warning: a step after step {progress.step:,} was skipped: {skipped}.", markup=False
-        )
+        self._warn(f"a step after step {progress.step:,} was skipped: {skipped}")
 
     def validated(self, progress: Progress, validation: Validation) -> None:
         """Print the validation as a line that stays."""
@@ -125,9 +123,9 @@ class ConsoleReport(Reporter):
             right.truncate(half, overflow="ellipsis")
             self._console.print(Text.assemble("   ", left, "  ", right))
         if not math.isfinite(validation.loss):
-            self._console.print(
-                f"Warning: the loss of this validation is {validation.loss}, so the model is "
-                "useless; lower train.learning_rate, or lengthen train.warmup_steps."
+            self._warn(
+                f"the loss of this validation is {validation.loss}, so the model is useless; "
+                "lower train.learning_rate, or lengthen train.warmup_steps"
             )
         for warning in validation.warnings:
             self._warn(warning)
