@@ -20,12 +20,15 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
+import msgspec
 import zstandard
 
 from dragoman.errors import InputError
 from dragoman.files.encodings import not_utf8
+
+T = TypeVar("T")
 
 LONGEST_LINE = 1 << 24
 """Default maximum bytes of a line, including its end."""
@@ -110,17 +113,17 @@ def read_object(path: Path) -> dict[str, Any]:
     text = read_file(path, LARGEST_JSON)
     if text.startswith(POINTER):
         raise InputError(pointer(path))
+    return parse_json(path, text, dict[str, Any], "restore it, or download it again.")
+
+
+def parse_json(
+    name: object, text: bytes, kind: type[T], advice: str = "restore it, or give another run."
+) -> T:
+    """Parse a JSON value of a type that msgspec knows. Raises InputError if it is damaged."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} is damaged: it is not JSON ({error}); restore it, or download it again."
-        ) from error
-    if not isinstance(data, dict):
-        raise InputError(
-            f"{path} is damaged: it holds no JSON object; restore it, or download it again."
-        )
-    return data
+        return msgspec.convert(json.loads(text), kind)
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        raise InputError(f"{name} is damaged ({error}); {advice}") from error
 
 
 def is_pointer(path: Path) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from dragoman.errors import InputError
-from dragoman.files.reading import read_file
+from dragoman.files.reading import parse_json, read_file
 from dragoman.files.writing import locked
 from dragoman.folder.opening import open_folder
 from dragoman.models import count_parameters
@@ -18,7 +18,7 @@ from dragoman.plain import Plain
 from dragoman.tasks.task import TASKS, find_task
 from dragoman.train.checkpoint import SavedState, checkpoints, read_state
 from dragoman.train.job import is_better
-from dragoman.train.log import LogLine, read_json, read_log
+from dragoman.train.log import LogLine, read_log
 from dragoman.train.runfolder import LOCK, RECIPE, RunFolder
 from dragoman.wording import clock, format_money, short
 
@@ -153,7 +153,7 @@ def _row(run: RunFolder, name: str, price: float | None) -> RunRow:
 
     written = [path for path in (run.metrics, run.training / RECIPE) if path.exists()]
     recipe = read(
-        lambda: read_json(written[-1], read_file(written[-1]), WrittenRecipe), WrittenRecipe()
+        lambda: parse_json(written[-1], read_file(written[-1]), WrittenRecipe), WrittenRecipe()
     )
     lines = read(lambda: read_log(run.metrics) if run.metrics.exists() else [], list[LogLine]())
     end = read(lambda: run.end, None)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import InputError
+from dragoman.files.reading import read_object
 from dragoman.settings import flatten, parse_settings
 from dragoman.tasks.task import TASKS, find_task
 from dragoman.train.checkpoint import checkpoints, read_state
-from dragoman.train.log import read_json, read_log
+from dragoman.train.log import read_log
 from dragoman.train.runfolder import RECIPE, RESULT_NEUTRAL_SETTINGS, RunFolder, deciding
 from dragoman.wording import counted
 
@@ -84,8 +85,8 @@ def _read_run(folder: Path) -> tuple[Values, dict[str, dict[int, float]], Values
         state = read_state(path)
         beside |= state.machine | {"data": state.batches.get("fingerprint")}
     if config.is_file():
-        beside["dragoman"] = read_json(config, config.read_bytes(), dict[str, Any]).get("dragoman")
-    return read_json(recipe, recipe.read_bytes(), dict[str, Any]), figures, beside
+        beside["dragoman"] = read_object(config).get("dragoman")
+    return read_object(recipe), figures, beside
 
 
 def _settings(one: Values, two: Values) -> list[Values]:

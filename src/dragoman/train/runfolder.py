@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.reading import read_file
+from dragoman.files.reading import parse_json, read_file
 from dragoman.files.writing import hold, write_durably
 from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.models.build import check_name
 from dragoman.plain import to_plain
 from dragoman.settings import flatten, parse_settings
 from dragoman.train.checkpoint import checkpoints, read_state
-from dragoman.train.log import read_json
 from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
 
@@ -284,7 +283,7 @@ def resume_warnings(
 
 
 def _read(path: Path, kind: type[T]) -> T:
-    return read_json(path, read_file(path), kind, "give another --out")
+    return parse_json(path, read_file(path), kind, "give another --out")
 
 
 def _is_empty(path: Path) -> bool:

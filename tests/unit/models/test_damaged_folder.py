@@ -126,7 +126,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "not JSON": (
         lambda folder: (folder / "config.json").write_text("{"),
-        r"config.json is damaged: it is not JSON .*; restore it, or download it again",
+        r"config.json is damaged \(.*\); restore it, or download it again",
     ),
     "wrong tokenizer": (
         lambda folder: (folder / "tokenizer.json").write_text("[]"),
