@@ -32,9 +32,9 @@ from dragoman.cli.translate import (
     with_ensemble,
 )
 from dragoman.corpus.config import CleaningConfig, PairFiles
-from dragoman.data.memory import ending_of
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
+from dragoman.files.reading import ending_of
 from dragoman.files.resuming import ResumableFile
 from dragoman.files.writing import names_device
 from dragoman.languages import LangCodes

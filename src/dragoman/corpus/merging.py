@@ -23,10 +23,10 @@ from dragoman.data.corpus import (
     read_entries,
     read_pairs,
 )
-from dragoman.data.memory import MEMORIES, ending_of
+from dragoman.data.memory import MEMORIES
 from dragoman.errors import InputError
 from dragoman.files.documents import kind_of_name
-from dragoman.files.reading import read_lines
+from dragoman.files.reading import ending_of, read_lines
 from dragoman.files.records import TAB, read_rows, separator_of
 
 LAYOUTS = {".tsv": "tsv", ".csv": "tsv", ".jsonl": "jsonl", **dict.fromkeys(MEMORIES[:-2], "tm")}

@@ -203,7 +203,7 @@ def most_repeats(text: str) -> int:
     best = 1
     for size in range(1, 5):
         count = 1
-        for place in range(size, len(found) - size + 1, 1):
+        for place in range(size, len(found) - size + 1):
             same = found[place : place + size] == found[place - size : place]
             count = count + 1 if same else 1
             best = max(best, 1 + (count - 1) // size)

@@ -14,13 +14,12 @@ X their links, K the pairs of ids that occur in a link.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from dragoman.data.dataset import PairDataset, Ragged, meetings
+from dragoman.data.dataset import PairDataset, Ragged, fingerprint_of, meetings
 from dragoman.data.prepare import RaggedWriter, kept
 
 ROUNDS = 5
@@ -99,10 +98,8 @@ class Aligner:
     @property
     def content_hash(self) -> str:
         """A hash of everything that determines the links of a pair."""
-        digest = sha256(f"{self.tgt_size} {TENSION} {LEAST} {MOST_LINKS}".encode())
-        for array in (self.keys_K, self.probs_DK):
-            digest.update(array.data)
-        return digest.hexdigest()[:32]
+        decides = self.tgt_size, TENSION, LEAST, MOST_LINKS
+        return fingerprint_of(*decides, arrays=(self.keys_K, self.probs_DK))
 
     def kept_links(self, dataset: PairDataset, cache: Path) -> Ragged:
         """Return the links of a corpus, read from the cache or computed and cached.

@@ -13,12 +13,11 @@ from dragoman.data.memory import (
     XML,
     Entry,
     declared_languages,
-    ending_of,
     memory_entries,
     tell_of_names,
 )
 from dragoman.errors import InputError, did_you_mean
-from dragoman.files.reading import read_lines
+from dragoman.files.reading import ending_of, read_lines
 from dragoman.files.records import (
     named_columns,
     read_records,

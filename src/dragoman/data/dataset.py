@@ -118,7 +118,7 @@ def meetings(src: Ragged, tgt: Ragged) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return np.arange(len(places)) + firsts[places], places
 
 
-def fingerprint_of(*decides: object, arrays: Iterable[npt.NDArray[np.integer]] = ()) -> str:
+def fingerprint_of(*decides: object, arrays: Iterable[np.ndarray] = ()) -> str:
     """Return a hash of values that JSON can represent, and of arrays."""
     digest = hashlib.sha256(json.dumps(decides).encode())
     for array in arrays:

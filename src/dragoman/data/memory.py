@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dragoman.errors import InputError
 from dragoman.files.messages import Message, read_messages
-from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
+from dragoman.files.reading import LARGEST_FILE, ending_of, read_chunks
 from dragoman.files.records import SHORT, named_columns, read_rows
 from dragoman.files.xliff import (
     codes_in,
@@ -69,12 +69,6 @@ def memory_entries(path: Path, languages: LangCodes) -> Iterator[Entry]:
             else:
                 left.append(unit if isinstance(unit, str) else "an empty side")
         yield Entry((raw,), pairs, left)
-
-
-def ending_of(path: Path) -> str:
-    """Return the extension of a name in lower case, ignoring that of compression."""
-    endings = [ending.lower() for ending in path.suffixes if ending not in COMPRESSED]
-    return endings[-1] if endings else ""
 
 
 def languages_in(path: Path) -> list[str]:

@@ -34,7 +34,6 @@ class InputLines(Iterator[Item]):
         return InputLines(lines, arriving)
 
     def __next__(self) -> Item:
-        """Return the next item."""
         return next(self.lines)
 
     def through(self, change: Callable[[Iterator[Item]], Iterator[Made]]) -> "InputLines[Made]":

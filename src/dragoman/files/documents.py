@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from dragoman.errors import InputError
-from dragoman.files.reading import COMPRESSED, read_lines
+from dragoman.files.reading import COMPRESSED, ending_of, read_lines
 
 TRANSLATION_MEMORY = "a translation memory"
 OTHER_SUBTITLES = "a subtitle file of a format that is not read"
@@ -79,10 +79,7 @@ BEGINNING = 30
 
 def kind_of_name(path: Path) -> str | None:
     """Return a document's kind by the suffix of its name, without that of compression."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    while suffixes and suffixes[-1] in COMPRESSED:
-        suffixes.pop()
-    return _KINDS.get(suffixes[-1]) if suffixes else None
+    return _KINDS.get(ending_of(path))
 
 
 def kind_of_beginning(text: str) -> str | None:

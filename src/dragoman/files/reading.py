@@ -242,6 +242,12 @@ def open_bytes(path: Path) -> BinaryIO:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
 
 
+def ending_of(path: Path) -> str:
+    """Return the extension of a name in lower case, ignoring that of compression."""
+    endings = [ending for ending in map(str.lower, path.suffixes) if ending not in COMPRESSED]
+    return endings[-1] if endings else ""
+
+
 def reject_pipe(path: Path) -> None:
     """Raise InputError for a pipe, which can be read only once."""
     if path.is_fifo():

@@ -92,7 +92,6 @@ class TrainConfig:
     & Biases."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for numbers out of range, a run without an end, and conflicts."""
         check_ranges(self)
         if self.max_steps is None and self.max_minutes is None and self.patience is None:
             raise InputError("a run needs an end: set max_steps, max_minutes or patience")

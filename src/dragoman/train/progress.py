@@ -44,7 +44,6 @@ class Progress:
     """Number of steps skipped since the last step that was taken."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for impossible values."""
         counts = [self.step, self.tokens, self.best_step, self.validated_step, self.stale]
         if (
             min(*counts, self.skipped, self.skipped_in_row) < 0

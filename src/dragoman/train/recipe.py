@@ -93,7 +93,6 @@ class StartConfig:
     """Adapters that are trained instead of the weights."""
 
     def __post_init__(self) -> None:
-        """Raise InputError if randomly initialized parameters would be frozen."""
         if self.lora.rank is not None and (self.model is None or self.freeze):
             raise InputError(
                 "lora.rank needs a model to adapt: give the folder to start from"
@@ -171,7 +170,6 @@ class RunRecipe:
     """What it starts from."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for settings that contradict each other."""
         known = (*self.metrics, "loss")
         if self.metric not in known:
             raise InputError(
@@ -328,7 +326,6 @@ class TrainingFiles(DataFiles):
     """Number of examples of `train` held out if no validation file is given; at most a tenth."""
 
     def __post_init__(self) -> None:
-        """Raise InputError if there would be nothing to validate on."""
         if self.valid is None:
             check_held_out(self.hold_out)
 

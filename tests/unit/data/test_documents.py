@@ -203,15 +203,6 @@ def test_texts_for_the_tokenizer_are_those_of_training(tmp_path: Path) -> None:
     assert "\n" in next(iter(texts))
 
 
-def test_line_ends_are_line_feeds(tmp_path: Path) -> None:
-    """Other line endings become line feeds, and a missing one at the end stays missing."""
-    train, _ = prepare_documents(
-        [written(tmp_path, "\ufeffa\r\nb\r\n")], "file", Spacing(), tmp_path / "cache"
-    )
-    assert spelt(train) == ["( a\nb\n)"]
-    assert train.num_chars == 4
-
-
 def test_the_report_counts_characters_and_tokens(tmp_path: Path) -> None:
     """The report has the numbers of documents, characters and tokens."""
     path = written(tmp_path, "ab\nc\n")

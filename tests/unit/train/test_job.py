@@ -21,9 +21,7 @@ from torch import nn
 from dragoman.data.batches import Stream
 from dragoman.errors import InputError
 from dragoman.models import ModelConfig
-from dragoman.tasks.classify.task import ClassifyRecipe
 from dragoman.tasks.task import train
-from dragoman.train.config import TrainConfig
 from dragoman.train.job import is_better
 from dragoman.train.recipe import RunRecipe
 
@@ -96,12 +94,6 @@ def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
         assert (copy, sorted(found)) == (copy, sorted(whole))
         tensors = [name for name in whole if name.endswith(".safetensors")]
         assert [name for name in tensors if found[name] != whole[name]] == []
-
-
-def test_the_metric_is_the_tasks_own() -> None:
-    """By default the best model is chosen by the task's own metric."""
-    assert ClassifyRecipe().metric == ClassifyRecipe.metrics[0]
-    assert ClassifyRecipe(train=TrainConfig(max_steps=1, metric="loss")).metric == "loss"
 
 
 @pytest.mark.parametrize("task", TASKS)
