@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -50,8 +51,8 @@ def run_recipe(
             source = folder.start.load()  # detects damage before reading texts
         if processes.leads:
             stack.enter_context(folder.open(recipe))
-        check = estimate() if processes.leads else unchecked
-        job = assemble(recipe, folder, console.print, check)
+        say = partial(console.print, markup=False, emoji=False)  # corpus lines are not markup
+        job = assemble(recipe, folder, say, estimate() if processes.leads else unchecked)
         if folder.start is not None and source is not None:
             theirs = folder.start.config
             console.print(copy_weights(source, theirs, job.model, job.config.model, recipe))

@@ -163,7 +163,8 @@ class Trainer:
         largest = self.processes.together(self.job.batches.largest)
         rehearse(self.stepper, [batch.to(self.place.device) for batch in largest], self.recipe)
         if self.processes.leads:
-            others = reporters_of(self.folder, self.recipe, self.progress, self.console.print)
+            say = partial(self.console.print, markup=False)
+            others = reporters_of(self.folder, self.recipe, self.progress, say)
             self.reporters = [ConsoleReport(self.console, self.config), *others]
             with suppress(InputError, OSError):  # a new run has no log
                 self.checks.recall(read_log(self.folder.metrics))
