@@ -159,11 +159,10 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Self:
         """Return the batch with every tensor on another device."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, value in values.items():
-            if isinstance(value, Tensor):
-                values[name] = value.to(device, non_blocking=True)
-        return replace(self, **values)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
+        moved = {name: each.to(device, non_blocking=True) for name, each in tensors.items()}
+        return replace(self, **moved)
 
 
 BatchT = TypeVar("BatchT")
@@ -317,15 +316,6 @@ class Examples(NamedTuple, Generic[BatchT]):
     """Turns the examples with these indices into tensors."""
 
 
-def plan_epoch(
-    examples: Examples[BatchT], max_tokens: int, rng: np.random.Generator
-) -> Epoch[BatchT]:
-    """Return an epoch of single sequences, each once, batched with others of similar length."""
-    lengths = examples.lengths
-    plan = plan_batches(lengths, np.zeros_like(lengths), max_tokens, rng)
-    return shuffled(plan, np.arange(len(lengths)), rng, examples.collate)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceBatches(Generic[BatchT]):
     """Batches of single sequences, grouped by similar length."""
@@ -348,9 +338,13 @@ class SequenceBatches(Generic[BatchT]):
     def draw(self, rng: np.random.Generator) -> Epoch[BatchT]:
         """Sample the pieces, plan the batches, shuffle them."""
         pieces = sampled(self.sequences, self.splits, self.config.subword_sampling, rng)
-        return plan_epoch(self.examples(pieces), self.config.max_tokens, rng)
+        return self._planned(pieces, rng)
 
     def fixed(self) -> Iterator[BatchT]:
         """Return all examples, each once, always in the same batches, for measurements."""
-        examples = self.examples(self.sequences)
-        return iter(plan_epoch(examples, self.config.max_tokens, np.random.default_rng(0)))
+        return iter(self._planned(self.sequences, np.random.default_rng(0)))
+
+    def _planned(self, pieces: Ragged, rng: np.random.Generator) -> Epoch[BatchT]:
+        lengths, collate = self.examples(pieces)
+        plan = plan_batches(lengths, np.zeros_like(lengths), self.config.max_tokens, rng)
+        return shuffled(plan, np.arange(len(lengths)), rng, collate)
