@@ -1,6 +1,7 @@
 """Checkpoints are complete or absent."""
 
 import json
+import os
 import random
 from dataclasses import fields, replace
 from pathlib import Path
@@ -104,13 +105,15 @@ def test_full_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["weights.safetensors", "optimizer.safetensors", "random.safetensors", "state.json"]
 )
-@pytest.mark.parametrize("damage", ["missing", "cut", "noise"])
+@pytest.mark.parametrize("damage", ["missing", "pipe", "cut", "noise"])
 def test_damaged_files(tmp_path: Path, name: str, damage: str) -> None:
-    """A missing, truncated or invalid file is reported by name in one sentence."""
+    """A missing, truncated or invalid file is reported in one sentence; a pipe does not hang."""
     path = save(tmp_path, 10)
     file = path / name
-    if damage == "missing":
+    if damage in {"missing", "pipe"}:
         file.unlink()
+        if damage == "pipe":
+            os.mkfifo(file)
     else:
         file.write_bytes(file.read_bytes()[:-2] if damage == "cut" else b"{]noise" * 5)
     with pytest.raises(InputError, match=r"step-00000010 cannot be read"):
