@@ -101,13 +101,14 @@ def plan_batches(
     first, second = (src_lengths, tgt_lengths) if by_src else (tgt_lengths, src_lengths)
     ties = rng.integers(0, 1 << 24, len(src_lengths))
     first_budget = int(max_tokens * rng.uniform(0.5, 1.0))
-    orders = (_snake(first // width, second, ties) for width in (1, 2, 3, 4))
-    plans = (_cut(o, src_lengths[o], tgt_lengths[o], (first_budget, max_tokens)) for o in orders)
-    best = next(plans)
-    for plan in plans:
-        if plan.num_padded >= best.num_padded:
+    best: Plan | None = None
+    for width in (1, 2, 3, 4):
+        order = _snake(first // width, second, ties)
+        plan = _cut(order, src_lengths[order], tgt_lengths[order], (first_budget, max_tokens))
+        if best is not None and plan.num_padded >= best.num_padded:
             break
         best = plan
+    assert best is not None  # noqa: S101
     return best
 
 
