@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from select import select
 from time import monotonic
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeGuard, TypeVar, cast
 
 from dragoman.files.reading import decode_lines, longest_line
 
@@ -47,13 +47,13 @@ class InputLines(Iterator[Item]):
     def share(self) -> float | None:
         """Return the share of bytes read so far, up to 1; None for a pipe or a compressed file."""
         stream = self.stream
-        if stream is None or not _is_raw(stream):
+        if not _is_raw(stream):
             return None
         size = os.fstat(stream.fileno()).st_size if stream.seekable() else 0
         return stream.tell() / size if size else None
 
 
-class Pipe(io.RawIOBase):
+class Pipe:
     """A pipe or a socket, read by lines, that can tell whether the next line has arrived."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -62,9 +62,8 @@ class Pipe(io.RawIOBase):
         self._searched = 0  # so many bytes at the start have no line feed
         self._ended = False
 
-    def readline(self, size: int | None = -1) -> bytes:
-        """Wait for the next line; return it with its end, or its first `size` bytes."""
-        most = sys.maxsize if size is None or size < 0 else size
+    def readline(self, most: int) -> bytes:
+        """Wait for the next line; return it with its end, or its first `most` bytes."""
         while not (end := self._line_end()) and not self._ended and len(self._received) < most:
             self._receive(None)
         end = min(end or len(self._received), most)
@@ -107,6 +106,6 @@ def _arriving(stream: BinaryIO) -> BinaryIO | Pipe:
     return Pipe(stream) if piped else stream
 
 
-def _is_raw(stream: object) -> bool:
+def _is_raw(stream: object) -> TypeGuard[io.BufferedReader]:
     """Return whether a stream reads a descriptor directly, without decompressing."""
     return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
