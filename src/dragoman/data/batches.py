@@ -160,10 +160,11 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Self:
         """Return the batch with every tensor on another device."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
-        moved = {name: each.to(device, non_blocking=True) for name, each in tensors.items()}
-        return replace(self, **moved)
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in values.items():
+            if isinstance(value, Tensor):
+                values[name] = value.to(device, non_blocking=True)
+        return replace(self, **values)
 
 
 BatchT = TypeVar("BatchT")
