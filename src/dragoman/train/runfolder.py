@@ -257,7 +257,8 @@ Adjusted = Mapping[str, tuple[Any, Any]]
 def adjusted_settings(saved: Mapping[str, Any], recipe: RunRecipe) -> Adjusted:
     """Compare a recipe with that of a checkpoint, in the settings that may change on resuming."""
     old, new = flatten(saved), flatten(to_plain(recipe))
-    return {k: (old[k], new[k]) for k in sorted(ADJUSTABLE & new.keys()) if old[k] != new[k]}
+    shared = sorted(ADJUSTABLE & old.keys() & new.keys())
+    return {key: (old[key], new[key]) for key in shared if old[key] != new[key]}
 
 
 def former_size(adjusted: Adjusted) -> dict[str, Any]:
