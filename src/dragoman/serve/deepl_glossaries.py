@@ -96,11 +96,13 @@ GlossaryList = msgspec.defstruct("GlossaryList", [("glossaries", list[GlossaryAn
 PairGlossaryList = msgspec.defstruct("PairGlossaryList", [("glossaries", list[PairGlossaryAnswer])])
 
 
-Show = Callable[[GlossaryHead], Any]
+Head = GlossaryHead | StoredGlossary
+
+Show = Callable[[Head], Any]
 """Returns the description of a glossary in one version of the API."""
 
 
-def shown(one: GlossaryHead) -> GlossaryAnswer:
+def shown(one: Head) -> GlossaryAnswer:
     """Return the description of a glossary."""
     counts = [counted(*each) for each in one.counts.items()]
     return GlossaryAnswer(one.id, one.name, counts, one.made)
@@ -112,7 +114,7 @@ def counted(pair: str, count: int) -> DictionaryAnswer:
     return DictionaryAnswer(source, target, count)
 
 
-def shown_pair(one: GlossaryHead) -> PairGlossaryAnswer:
+def shown_pair(one: Head) -> PairGlossaryAnswer:
     """Return the description of a glossary of one pair. Raises Refusal for any other."""
     whole = shown(one)
     if len(whole.dictionaries) != 1:
@@ -195,7 +197,7 @@ async def create(show: Show, call: Call, form: PairGlossaryForm | GlossaryForm) 
     if service.glossaries.is_full(call.owner):
         raise Refusal(QUOTA, "Quota exceeded: too many glossaries.", "Delete some.")
     service.glossaries.put(one)
-    return json_response(show(one.head), 201)
+    return json_response(show(one), 201)
 
 
 async def listed(show: Show, call: Call) -> Response:
@@ -207,7 +209,7 @@ async def listed(show: Show, call: Call) -> Response:
 
 async def details(show: Show, call: Call) -> Response:
     """Describe a glossary."""
-    return json_response(show(find(call).head))
+    return json_response(show(find(call)))
 
 
 async def delete(call: Call) -> Response:
@@ -219,7 +221,7 @@ async def delete(call: Call) -> Response:
 async def pair_entries(call: Call) -> Response:
     """List the terms of a glossary of one language pair."""
     one = find(call)
-    shown_pair(one.head)
+    shown_pair(one)
     return Response(tsv(*one.dictionaries.values()), media_type=TSV)
 
 
@@ -245,7 +247,7 @@ async def change(call: Call, form: GlossaryChangeForm) -> Response:
             terms = one.dictionaries.get(pair, {}) | more
             call.characters += len(terms)
             one.dictionaries[pair] = await service.in_thread(call, partial(checked, terms.items()))
-    return json_response(shown(one.head))
+    return json_response(shown(one))
 
 
 async def replace(call: Call, form: DictionaryForm) -> Response:

@@ -69,12 +69,9 @@ class StoredGlossary(msgspec.Struct, kw_only=True):
     """Target terms by source terms, for each language pair, such as "en de"."""
 
     @property
-    def head(self) -> GlossaryHead:
-        """What is stored besides, for lists of glossaries."""
-        counts = {pair: len(terms) for pair, terms in self.dictionaries.items()}
-        return GlossaryHead(
-            id=self.id, owner=self.owner, name=self.name, made=self.made, counts=counts
-        )
+    def counts(self) -> dict[str, int]:
+        """As for a head."""
+        return {pair: len(terms) for pair, terms in self.dictionaries.items()}
 
 
 Stored = TypeVar("Stored", StoredDocument, StoredGlossary, GlossaryHead)
@@ -115,22 +112,11 @@ class StateFolder:
                 columns = "id TEXT PRIMARY KEY, owner TEXT, content BLOB"
                 self._do(f"CREATE TABLE IF NOT EXISTS {kind.table} ({columns})")
                 self._do(f"CREATE INDEX IF NOT EXISTS {kind.table}_of ON {kind.table} (owner)")
-            self._add_heads()
             self._remove_unknown()
         except (OSError, sqlite3.Error, msgspec.DecodeError) as error:
             raise InputError(
                 f"--state {path} cannot be used ({error}); name a folder of this server's own."
             ) from error
-
-    def _add_heads(self) -> None:
-        """Store the heads of glossaries from versions that stored none, and drop those left over
-        where such a version removed a glossary.
-        """
-        self._do("DELETE FROM glossary_head WHERE id NOT IN (SELECT id FROM glossary)")
-        missing = "SELECT id FROM glossary WHERE id NOT IN (SELECT id FROM glossary_head)"
-        for (name,) in self._base.execute(f"{missing} ORDER BY rowid").fetchall():
-            if (one := self.get(StoredGlossary, name)) is not None:
-                self.put(one.head)
 
     def _remove_unknown(self) -> None:
         """Remove the files of documents without a record, and no others."""
@@ -160,9 +146,10 @@ class StateFolder:
         row = found.fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=kind)
 
-    def put(self, one: StoredDocument | StoredGlossary | GlossaryHead) -> None:
+    def put(self, one: StoredDocument | StoredGlossary) -> None:
         """Store a record, replacing one with the same id; a glossary with its head."""
-        heads = [one.head] if isinstance(one, StoredGlossary) else []
+        is_glossary = isinstance(one, StoredGlossary)
+        heads = [msgspec.convert(one, GlossaryHead, from_attributes=True)] if is_glossary else []
         with self._base:
             for each in (one, *heads):
                 self._do(

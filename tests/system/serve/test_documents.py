@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+from contextlib import closing
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -314,21 +315,23 @@ def test_what_is_left_of_a_document_is_told_by_what_is_done(
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    """An unsuitable state folder is refused with advice."""
+    """A file, a folder of something else, another database, and a record that is cut."""
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="name a folder of this server's own"):
-        StateFolder(tmp_path / "file")
-    letter = tmp_path / "documents" / "letter.docx"
-    letter.parent.mkdir()
+    letter = tmp_path / "other" / "documents" / "letter.docx"
+    letter.parent.mkdir(parents=True)
     letter.write_text("x")
-    with pytest.raises(InputError, match="name a folder of this server's own"):
-        StateFolder(tmp_path)
-    assert [*tmp_path.rglob("*.*")] == [letter]
-    with sqlite3.connect(tmp_path / "state.sqlite") as base:
-        base.execute("CREATE TABLE document (x)")
-    base.close()
-    with pytest.raises(InputError, match="name a folder of this server's own"):
-        StateFolder(tmp_path)
+    StateFolder(tmp_path / "cut").close()
+    (tmp_path / "tables").mkdir()
+    for name, statement in (
+        ("tables", "CREATE TABLE document (x)"),
+        ("cut", "INSERT INTO document VALUES ('a', '', '{')"),
+    ):
+        with closing(sqlite3.connect(tmp_path / name / "state.sqlite")) as base, base:
+            base.execute(statement)
+    for name in ("file", "other", "tables", "cut"):
+        with pytest.raises(InputError, match="name a folder of this server's own"):
+            StateFolder(tmp_path / name)
+    assert [*(tmp_path / "other").rglob("*.*")] == [letter]
 
 
 def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> None:

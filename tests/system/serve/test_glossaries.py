@@ -1,8 +1,6 @@
 """Glossaries through DeepL's API, with its client, and through ours."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -13,10 +11,9 @@ from urllib.parse import urlencode
 import pytest
 from tests.system.serve.live import Answered, Client, Held, Live, in_background, serving, until
 
-from dragoman.errors import InputError
 from dragoman.serve import deepl_glossaries, glossaries
 from dragoman.serve.settings import ApiKeys, RequestLimits
-from dragoman.serve.state import GlossaryHead, StateFolder, StoredGlossary
+from dragoman.serve.state import StoredGlossary
 
 deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
 
@@ -303,34 +300,13 @@ def test_glossaries_of_a_request_have_a_bound(
     assert (answer.status, "more than 4 terms" in answer.json["message"]) == (400, True)
 
 
-def test_a_list_of_glossaries_reads_no_terms(
-    translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They may have gigabytes; glossaries of a version that stored no heads are listed, too."""
-    with serving(translator_folder, state=tmp_path) as live:
-        names = [create(live, f"{word}\t我").json["glossary_id"] for word in ("cat", "dog")]
-    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as base, base:
-        base.execute("DELETE FROM glossary_head")
-    with serving(translator_folder, state=tmp_path) as live:
-        reads = Mock(wraps=live.service.store.all)
-        monkeypatch.setattr(live.service.store, "all", reads)
-        for version in ("v2", "v3"):
-            found = live.get(f"/{version}/glossaries").json["glossaries"]
-            assert [each["glossary_id"] for each in found] == names
-        assert StoredGlossary not in [each.args[0] for each in reads.call_args_list]
-
-
-def test_another_version_may_have_changed_the_glossaries(tmp_path: Path) -> None:
-    """The heads of those it removed go; a record that is cut is one sentence."""
-    one = StoredGlossary(id="a", name="ours", made="2026", dictionaries={"en zh": TERMS})
-    for statement, heads in (("SELECT 1", 1), ("DELETE FROM glossary", 0)):
-        with closing(StateFolder(tmp_path)) as state:
-            state.put(one)
-        with closing(sqlite3.connect(tmp_path / "state.sqlite")) as base, base:
-            base.execute(statement)
-        with closing(StateFolder(tmp_path)) as state:
-            assert state.count(GlossaryHead) == heads
-    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as base, base:
-        base.execute("INSERT INTO glossary VALUES ('b', '', '{')")
-    with pytest.raises(InputError, match=r"--state .* cannot be used"):
-        StateFolder(tmp_path)
+def test_a_list_of_glossaries_reads_no_terms(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may have gigabytes; a glossary that was deleted is not listed."""
+    names = [create(live, f"{word}\t我").json["glossary_id"] for word in ("cat", "dog", "tree")]
+    assert live.send("DELETE", f"/v2/glossaries/{names.pop(1)}").status == 204
+    reads = Mock(wraps=live.service.store.all)
+    monkeypatch.setattr(live.service.store, "all", reads)
+    for version in ("v2", "v3"):
+        found = live.get(f"/{version}/glossaries").json["glossaries"]
+        assert [each["glossary_id"] for each in found] == names
+    assert StoredGlossary not in [each.args[0] for each in reads.call_args_list]
