@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from time import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.json import encode
@@ -103,14 +103,17 @@ class ChatChoice(msgspec.Struct):
     finish_reason: Literal["stop", "length"]
 
 
-class ChatAnswer(msgspec.Struct):
+Choice = TypeVar("Choice")
+
+
+class CompletionAnswer(msgspec.Struct, Generic[Choice]):
     """Answers that are not streamed."""
 
     id: str
     object: str
     created: int
     model: str
-    choices: list[ChatChoice]
+    choices: list[Choice]
     usage: dict[str, int]
 
 
@@ -124,65 +127,73 @@ class Reply:
     finish_reason: Literal["stop", "length"] = "stop"
 
 
-async def chat(call: Call, form: ChatForm) -> Response:
-    """Answer messages."""
-    chosen = choose(call.service.shelf, form)
-    answer = translated if chosen[0].task == "translate" else generated
-    head = head_of(form, "chatcmpl", "chat.completion.chunk" if form.stream else "chat.completion")
-    if form.stream:
-        return await streamed(call, answer(call, form, chosen), form, head, delta)
-    replies = [each async for each in answer(call, form, chosen) if isinstance(each, Reply)]
-    choices = [
-        ChatChoice(number, MessageForm("assistant", each.text), each.finish_reason)
-        for number, each in enumerate(replies)
-    ]
-    return json_response(head | {"choices": choices, "usage": usage(replies, form)})
+class Shape(NamedTuple):
+    """How an endpoint writes an answer, besides its index and reason."""
 
-
-def head_of(form: SamplingForm, kind: str, name: str) -> dict[str, Any]:
-    """Return the fields before the answers."""
-    made = {"id": f"{kind}-{secrets.token_hex(12)}", "object": name}
-    return made | {"created": int(time()), "model": form.model}
+    id: str
+    object: str
+    chunk: str
+    """The object of a stream's events."""
+    whole: Callable[[str], dict[str, Any]]
+    piece: Callable[..., dict[str, Any]]
+    """Writes a piece of a stream, or its end (None); `first` tells the first one."""
 
 
 def delta(text: str | None, *, first: bool) -> dict[str, Any]:
-    """Return what a piece adds to a message; its end (None) adds nothing."""
+    """Return what a piece adds to a message; its end adds nothing."""
     role = {"role": "assistant"} if first else {}
     return {"delta": role if text is None else {**role, "content": text}}
 
 
-async def streamed(
-    call: Call,
-    answer: AsyncGenerator[str | Reply, None],
-    form: SamplingForm,
-    head: dict[str, Any],
-    shown: Callable[..., dict[str, Any]],
+def message(text: str) -> dict[str, Any]:
+    """Return an answer as a message."""
+    return {"message": MessageForm("assistant", text)}
+
+
+CHAT = Shape("chatcmpl", "chat.completion", "chat.completion.chunk", message, delta)
+
+
+async def chat(call: Call, form: ChatForm) -> Response:
+    """Answer messages."""
+    chosen = choose(call.service.shelf, form)
+    answer = translated if chosen[0].task == "translate" else generated
+    return await completed(call, form, answer(call, form, chosen), CHAT)
+
+
+async def completed(
+    call: Call, form: SamplingForm, answer: AsyncGenerator[str | Reply, None], shape: Shape
 ) -> Response:
-    """Stream an answer, whose pieces are `shown` in the events. Raises Refusal for several."""
-    if form.n is not None and form.n > 1:
+    """Return `n` answers to each prompt, or stream one. Raises Refusal for too many."""
+    if form.n is not None and form.n > (most := call.service.settings.limits.beam):
+        what = f"n is {form.n}; this server allows at most {most}."
+        raise Refusal(400, what, "Ask for fewer answers.", where="n")
+    if form.stream and form.n is not None and form.n > 1:
         raise Refusal(400, "Only one answer can be streamed.", "Leave out n.", where="n")
-    return await EventStream.begun(call.error, chunks(answer, form, head, shown))
+    head = {"id": f"{shape.id}-{secrets.token_hex(12)}", "created": int(time())}
+    head |= {"model": form.model, "object": shape.chunk if form.stream else shape.object}
 
+    async def events() -> AsyncGenerator[bytes, None]:
+        first = True
+        counted = form.stream_options is not None and form.stream_options.include_usage
+        async with aclosing(answer):
+            async for each in answer:
+                text, end = (each, None) if isinstance(each, str) else (None, each)
+                reason = end and end.finish_reason
+                choice = {"index": 0, **shape.piece(text, first=first), "finish_reason": reason}
+                yield encode(head | {"choices": [choice]})
+                first = False
+                if end and counted:
+                    yield encode(head | {"choices": [], "usage": usage([end], form)})
+        yield b"[DONE]"
 
-async def chunks(
-    answer: AsyncGenerator[str | Reply, None],
-    form: SamplingForm,
-    head: dict[str, Any],
-    shown: Callable[..., dict[str, Any]],
-) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a stream."""
-    first = True
-    counted = form.stream_options is not None and form.stream_options.include_usage
-    async with aclosing(answer):
-        async for each in answer:
-            text, end = (each, None) if isinstance(each, str) else (None, each)
-            choice = {"index": 0, **shown(text, first=first)}
-            choice["finish_reason"] = end and end.finish_reason
-            yield encode(head | {"choices": [choice]})
-            first = False
-            if end and counted:
-                yield encode(head | {"choices": [], "usage": usage([end], form)})
-    yield b"[DONE]"
+    if form.stream:
+        return await EventStream.begun(call.error, events())
+    replies = [each async for each in answer if isinstance(each, Reply)]
+    choices = [
+        {"index": number, **shape.whole(each.text), "finish_reason": each.finish_reason}
+        for number, each in enumerate(replies)
+    ]
+    return json_response(head | {"choices": choices, "usage": usage(replies, form)})
 
 
 def usage(replies: Sequence[Reply], form: SamplingForm) -> dict[str, int]:
@@ -243,20 +254,15 @@ async def translated(
             yield reply
 
 
-async def generated(
-    call: Call, form: ChatForm, chosen: Chosen
-) -> AsyncGenerator[str | Reply, None]:
-    """Yield the answers to the messages; in a stream, piece by piece."""
+def generated(call: Call, form: ChatForm, chosen: Chosen) -> AsyncGenerator[str | Reply, None]:
+    """Return the answers to the messages; in a stream, piece by piece."""
     system, turns = turns_of(form)
 
     def asking(generator: Generator, options: Decoding) -> list[Prompt]:
         languages = languages_of(form)
         return [generator.asking(turns, options, system=system, languages=languages)]
 
-    asked = answers(call, form, chosen[0], [*turns, system or ""], asking)
-    async with aclosing(asked):
-        async for each in asked:
-            yield each
+    return answers(call, form, chosen[0], [*turns, system or ""], asking)
 
 
 async def answers(
@@ -372,7 +378,8 @@ async def model(call: Call) -> Response:
     return json_response(msgspec.convert(served, type=ModelForm, from_attributes=True))
 
 
+_at = partial(Endpoint, dialect=OPENAI)
 ENDPOINTS = (
-    Endpoint("POST", "/v1/chat/completions", chat, ChatForm, ChatAnswer, dialect=OPENAI),
-    Endpoint("GET", "/v1/models/{model}", model, None, ModelForm, dialect=OPENAI),
+    _at("POST", "/v1/chat/completions", chat, ChatForm, CompletionAnswer[ChatChoice]),
+    _at("GET", "/v1/models/{model}", model, None, ModelForm),
 )
