@@ -309,9 +309,8 @@ async def translate(call: Call, form: DeepLForm) -> Response:
     return json_response(DeepLAnswer(answers))
 
 
-async def languages(call: Call) -> Response:
+async def languages(call: Call, form: DeepLKindForm) -> Response:
     """List the source or target languages."""
-    form = await call.form(DeepLKindForm)
     pairs = call.service.shelf.languages(str)
     if form.type == "source":
         sources = (base_of(code) if code == tag(code) else code for code in pairs)
@@ -380,8 +379,8 @@ async def result(call: Call, form: DeepLKeyForm) -> Response:
 _at = partial(Endpoint, dialect=DEEPL)
 ENDPOINTS = (
     _at("POST", "/v2/translate", translate, DeepLForm, DeepLAnswer),
-    _at("GET", "/v2/languages", languages, None, list[DeepLLanguage]),
-    _at("POST", "/v2/languages", languages, None, list[DeepLLanguage]),
+    _at("GET", "/v2/languages", languages, DeepLKindForm, list[DeepLLanguage]),
+    _at("POST", "/v2/languages", languages, DeepLKindForm, list[DeepLLanguage]),
     _at("GET", "/v2/usage", usage, None, DeepLUsage),
     _at("POST", "/v2/usage", usage, None, DeepLUsage),
     _at("GET", "/v2/glossary-language-pairs", glossary_pairs),

@@ -225,9 +225,8 @@ async def pair_entries(call: Call) -> Response:
     return Response(tsv(*one.dictionaries.values()), media_type=TSV)
 
 
-async def entries(call: Call) -> Response:
+async def entries(call: Call, form: PairForm) -> Response:
     """List the terms of a dictionary."""
-    form = await call.form(PairForm)
     pair = pair_of(form.source_lang, form.target_lang)
     if (found := find(call).dictionaries.get(pair)) is None:
         raise no_glossary()
@@ -258,9 +257,8 @@ async def replace(call: Call, form: DictionaryForm) -> Response:
     return json_response(counted(pair, len(found)))
 
 
-async def delete_dictionary(call: Call) -> Response:
+async def delete_dictionary(call: Call, form: PairForm) -> Response:
     """Delete a dictionary."""
-    form = await call.form(PairForm)
     async with call.service.glossaries.changing(call.owner, call.named) as one:
         if one.dictionaries.pop(pair_of(form.source_lang, form.target_lang), None) is None:
             raise no_glossary()
@@ -281,7 +279,7 @@ ENDPOINTS = (
     _at("GET", _ONE, partial(details, shown), None, GlossaryAnswer),
     _at("PATCH", _ONE, change, GlossaryChangeForm, GlossaryAnswer),
     _at("DELETE", _ONE, delete),
-    _at("GET", f"{_ONE}/entries", entries, None, EntriesAnswer),
+    _at("GET", f"{_ONE}/entries", entries, PairForm, EntriesAnswer),
     _at("PUT", f"{_ONE}/dictionaries", replace, DictionaryForm, DictionaryAnswer),
-    _at("DELETE", f"{_ONE}/dictionaries", delete_dictionary),
+    _at("DELETE", f"{_ONE}/dictionaries", delete_dictionary, PairForm),
 )

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.responses import json_response
+from dragoman.serve.schema import ErrorAnswer
 
 
 def plain_error(refusal: Refusal) -> Response:
@@ -29,8 +30,8 @@ class Dialect:
     """Whether forms are accepted in addition to JSON."""
     lists: tuple[str, ...] = ()
     """Form fields that may be repeated."""
-    fault: Any = None
-    """The type of its errors in the OpenAPI description, if it is not our own."""
+    fault: Any = ErrorAnswer
+    """The type of its errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Endpoint:
     handler: Callable[..., Awaitable[Response]]
     """Answers a call, given its body if `takes` is set; its docstring is the OpenAPI summary."""
     takes: Any = None
-    """The type of the body."""
+    """The type of the body or, for GET and DELETE, of the query."""
     returns: Any = None
     """The type of the answer."""
     dialect: Dialect = field(kw_only=True)

@@ -33,8 +33,8 @@ class ServeJob:
     """The owner of what it creates, from its key."""
     is_document: ClassVar[bool] = False
     """Whether it is a document, which takes long to read and to price."""
-    over: asyncio.Future[Exception] | None = None
-    """Receives the reason why the answer is no longer needed; None until something is awaited."""
+    over: asyncio.Future[Exception] = field(default_factory=asyncio.Future)
+    """Receives the reason why the answer is no longer needed."""
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
         """Wait for something. Raises the error given to `end`, or Refusal when it is too late.
@@ -42,8 +42,6 @@ class ServeJob:
         In both cases, what is awaited is cancelled.
         """
         task = asyncio.ensure_future(work)
-        if self.over is None:
-            self.over = asyncio.get_running_loop().create_future()
         try:
             waited: set[asyncio.Future[Any]] = {task, self.over}
             await asyncio.wait(
@@ -59,7 +57,7 @@ class ServeJob:
 
     def end(self, error: Exception) -> None:
         """Make what is awaited fail."""
-        if self.over is not None and not self.over.done():
+        if not self.over.done():
             self.over.set_result(error)
 
 

@@ -108,7 +108,7 @@ def code_of(tag: str) -> str:
 
 async def read(call: Call, kind: type[Form]) -> Form:
     """Read a request. Raises Refusal for a missing field, and for a missing or wrong key."""
-    form = await call.form(kind)
+    form = await call.read(kind)
     keys = call.service.settings.keys
     if form.api_key:
         if not keys.allows(form.api_key):

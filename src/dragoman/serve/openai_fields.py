@@ -83,7 +83,7 @@ LIMITED = {*UnusedFields.__struct_fields__} - {*FreeFields.__struct_fields__}
 async def read(call: Call, kind: type[T]) -> T:
     """Decode a body as JSON of a type. Raises Refusal that names an unsupported field."""
     try:
-        form = await call.json(kind)
+        form = await call.read(kind)
     except Refusal as refusal:
         unknown = re.search("unknown field `(.*)`", refusal.what)
         name = unknown[1] if unknown else re.split(r"[.[]", refusal.where)[0]

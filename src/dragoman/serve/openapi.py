@@ -10,7 +10,6 @@ import msgspec
 from dragoman import __version__
 from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.responses import JSON
-from dragoman.serve.schema import ErrorAnswer
 from dragoman.serve.web import FORM, MULTIPART
 
 REFERENCE = "#/components/schemas/{name}"
@@ -20,7 +19,7 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI description of endpoints."""
     endpoints = list(endpoints)
     used = [kind for e in endpoints for kind in (e.takes, e.returns, e.dialect.fault)]
-    every = [*dict.fromkeys([*(kind for kind in used if kind is not None), ErrorAnswer])]
+    every = [kind for kind in dict.fromkeys(used) if kind is not None]
     schemas, components = msgspec.json.schema_components(every, ref_template=REFERENCE)
     schema_of = dict(zip(every, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -49,7 +48,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "The response."}
     if endpoint.returns is not None:
         answer["content"] = {JSON: {"schema": schema_of[endpoint.returns]}}
-    fault = schema_of[endpoint.dialect.fault or ErrorAnswer]
+    fault = schema_of[endpoint.dialect.fault]
     error = {"description": "The error.", "content": {JSON: {"schema": fault}}}
     responses = {"200": answer, "default": error}
     found: dict[str, Any] = {
@@ -58,15 +57,19 @@ def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "tags": [endpoint.dialect.name],
         "responses": responses,
     }
-    text = {"type": "string"}
-    if names := re.findall(r"{(\w+)}", endpoint.path):
-        found["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": text} for name in names
-        ]
-    if endpoint.takes is not None:
+    named = [("path", name, True, str) for name in re.findall(r"{(\w+)}", endpoint.path)]
+    fields = () if endpoint.takes is None else msgspec.structs.fields(endpoint.takes)
+    if endpoint.method in {"GET", "DELETE"}:
+        named += [("query", each.name, each.required, each.type) for each in fields]
+    elif fields:
         kinds = (JSON, FORM, MULTIPART) if endpoint.dialect.forms else (JSON,)
         kinds = kinds if endpoint.dialect.forms or not endpoint.large else (MULTIPART,)
         content = {kind: {"schema": schema_of[endpoint.takes]} for kind in kinds}
-        found["requestBody"] = {"required": True, "content": content}
+        needed = endpoint.large or any(each.required for each in fields)
+        found["requestBody"] = {"required": needed, "content": content}
+    found["parameters"] = [
+        {"name": name, "in": place, "required": required, "schema": msgspec.json.schema(kind)}
+        for place, name, required, kind in named
+    ]
     found["security"] = [{}] if endpoint.open else [{}, {endpoint.dialect.scheme: []}]
     return found

@@ -159,13 +159,11 @@ class Call(ServeJob):
         return self.headers.get("content-type", FORM).partition(";")[0].strip().lower()
 
     async def read(self, kind: type[T]) -> T:
-        """Decode the body as JSON of a type, or as a form if accepted; raises as `json` does."""
-        is_form = self.endpoint.dialect.forms or self.endpoint.large
-        return await (self.form(kind) if is_form else self.json(kind))
-
-    async def json(self, kind: type[T]) -> T:
-        """Decode the body as JSON of a type. Raises Refusal for anything else."""
+        """Decode the body as JSON of a type, or as a form if accepted. Raises Refusal."""
         if not self.media_type.endswith(("/json", "+json")):
+            if self.endpoint.dialect.forms or self.endpoint.large:
+                fields = await self._fields()
+                return valid(lambda: msgspec.convert(fields, kind, strict=False))
             what = "The body is no JSON by its content type."
             do = f"Send JSON with the header content-type: {JSON}."
             raise Refusal(415, what, do, where="header content-type")
@@ -174,13 +172,8 @@ class Call(ServeJob):
             raise Refusal(415, "The body is in UTF-16.", "Send it in UTF-8.", where="body")
         return valid(lambda: msgspec.json.decode(body, type=kind))
 
-    async def form(self, kind: type[T]) -> T:
-        """Decode the body as JSON of a type, or as a form with its fields; raises as `json` does.
-
-        The query may contain fields, too.
-        """
-        if self.media_type.endswith(("/json", "+json")):
-            return await self.json(kind)
+    async def _fields(self) -> dict[str, Any]:
+        """Return the fields of the query and of a form, whose file becomes `file`."""
         body, query = await self.body(), self.scope["query_string"]
         texts = [query, body] if self.media_type == FORM else [query]
         read = partial(parse_qsl, keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
@@ -202,8 +195,7 @@ class Call(ServeJob):
                 nested.setdefault(at[1], {}).setdefault(at[2], {})[at[3]] = text
             else:
                 fields[name] = [*fields.get(name, ()), text] if is_list else text
-        fields |= {name: [*items.values()] for name, items in nested.items()}
-        return valid(lambda: msgspec.convert(fields, kind, strict=False))
+        return fields | {name: [*items.values()] for name, items in nested.items()}
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
         """Wait as for any job; also raises Gone if the client disconnects.

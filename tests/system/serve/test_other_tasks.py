@@ -214,6 +214,8 @@ def test_the_description_is_whole(every: Live) -> None:
     references = re.findall('"\\$ref":"(.*?)"', answer.body.decode())
     assert set(references) <= {f"#/components/schemas/{name}" for name in schemas}
     assert references
+    asked = described["paths"]["/v3/glossaries/{glossary_id}/entries"]["get"]["parameters"]
+    assert [each["in"] for each in asked] == ["path", "query", "query"]
     secured = described["paths"]["/v2/usage"]["get"]["security"]
     assert secured == [{}, {"DeepL-Auth-Key": []}]
     assert set(secured[1]) <= set(described["components"]["securitySchemes"])
