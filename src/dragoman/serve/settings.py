@@ -1,6 +1,7 @@
 """The settings of a server, and the limits on requests."""
 
 import hmac
+import math
 import os
 import re
 import warnings
@@ -185,7 +186,7 @@ def size_in_bytes(given: str) -> float:
         size = float(number.removesuffix(unit)) * UNITS[unit]
     except ValueError:
         size = 0.0
-    if not 0 < size < float("inf"):
+    if not 0 < size < math.inf:
         raise InputError(f"--max-memory is {given}; it must be a size such as 500M or 8G.")
     return size
 
@@ -202,7 +203,7 @@ class ServeSettings:
     """Port to listen on; 0 chooses a free one."""
     lazy: bool = False
     """Load each model on its first request."""
-    max_memory: float | None = field(default=None, metadata={"read": size_in_bytes})
+    max_memory: float = field(default=math.inf, metadata={"read": size_in_bytes})
     """Memory limit for the weights of all loaded models, such as 8G; the least recently used are
     unloaded."""
     queue_tokens: Count = 1 << 17

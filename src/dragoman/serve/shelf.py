@@ -155,7 +155,11 @@ class Shelf:
         for served in self.models.values():
             try:
                 served.open(arithmetic, settings.device)
-                self._check_size(served)
+                if served.bytes > settings.max_memory:
+                    raise InputError(
+                        f"{served.path} needs {format_bytes(served.bytes)}, more than --max-memory "
+                        f"{format_bytes(settings.max_memory)}."
+                    )
             except DragomanError as error:
                 self._fail(served, str(error), inf)
         if not self.usable():
@@ -354,18 +358,8 @@ class Shelf:
 
     def _room(self, served: Served) -> float:
         """Return the bytes left once a model is loaded; negative if it does not fit."""
-        if self._settings.max_memory is None:
-            return 0.0
         held = (one.bytes for one in self.models.values() if one.answering or one.loading)
         return self._settings.max_memory - sum(held) - served.bytes
-
-    def _check_size(self, served: Served) -> None:
-        most = self._settings.max_memory
-        if most is not None and served.bytes > most:
-            raise InputError(
-                f"{served.path} needs {format_bytes(served.bytes)}, more than --max-memory "
-                f"{format_bytes(most)}."
-            )
 
     def _fail(self, served: Served, error: str, seconds: float) -> None:
         served.error, served.again = error, monotonic() + seconds
