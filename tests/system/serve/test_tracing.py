@@ -1,21 +1,17 @@
-"""Spans of requests, as an OpenTelemetry collector receives them."""
+"""Spans of requests, as OpenTelemetry's SDK collects them."""
 
 import json
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from queue import Queue
-from threading import Thread
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-from opentelemetry.sdk.trace import export
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import SpanProcessor, export
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from tests.system.serve.live import serving
+from opentelemetry.trace import SpanKind, StatusCode
+from tests.system.serve.live import serving, until
 
 from dragoman.errors import InputError
 from dragoman.serve import service, tracing
@@ -26,68 +22,40 @@ TEXT = "the cat sees a secret"
 
 
 @pytest.fixture
-def collector() -> Iterator[tuple[str, "Queue[bytes]"]]:
-    """The address of a collector, and the bodies that it receives."""
-    bodies = Queue[bytes]()
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """A collection of this process's spans, which are not sent."""
+    kept = InMemorySpanExporter()
 
-    class Collector(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            bodies.put(self.rfile.read(int(self.headers["content-length"])))
-            self.send_response(200)
-            self.end_headers()
+    def processor(exporter: OTLPSpanExporter) -> SpanProcessor:
+        assert exporter._endpoint == "http://127.0.0.1:1/v1/traces"
+        return export.SimpleSpanProcessor(kept)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Collector)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", bodies
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    monkeypatch.setattr(export, "BatchSpanProcessor", processor)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    return kept
 
 
-def test_a_span_for_each_request(
-    translator_folder: Path, collector: tuple[str, "Queue[bytes]"], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_span_for_each_request(translator_folder: Path, spans: InMemorySpanExporter) -> None:
     """It is a child of the caller's span, and has the fields of the log but no texts."""
-    address, bodies = collector
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
     with serving(translator_folder) as live:
         parent = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
         assert live.post(f"/translate?q={TEXT.replace(' ', '%20')}", {}, parent).status == 400
         assert live.post("/v1/translate", {"text": TEXT}, parent).status == 200
-        sent, spans = b"", list[Span]()
-        while len(spans) < 2:
-            sent += (body := bodies.get(timeout=60))
-            (resource,) = ExportTraceServiceRequest.FromString(body).resource_spans
-            named = {each.key: each.value.string_value for each in resource.resource.attributes}
-            assert named["service.name"] == "dragoman"
-            every = (span for scope in resource.scope_spans for span in scope.spans)
-            spans += [span for span in every if span.parent_span_id.hex() == PARENT]
-    refused, answered = sorted(spans, key=lambda span: span.start_time_unix_nano)
-    assert [refused.name, answered.name] == ["POST /translate", "POST /v1/translate"]
-    assert {refused.trace_id.hex(), answered.trace_id.hex()} == {TRACE}
-    assert answered.kind == Span.SPAN_KIND_SERVER
-    assert 0 < answered.end_time_unix_nano - answered.start_time_unix_nano < 60e9
-    assert answered.status.code == refused.status.code == Status.STATUS_CODE_UNSET
-    told = {each.key: each.value for each in answered.attributes}
-    assert told["http.route"].string_value == "/v1/translate"
-    assert told["http.response.status_code"].int_value == 200
-    assert told["dragoman.model"].string_value == "en-zh"
-    assert told["dragoman.tokens"].int_value > 0
-    assert b"secret" not in sent
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """A collection of this process's spans, which are not sent."""
-    kept = InMemorySpanExporter()
-    monkeypatch.setattr(export, "BatchSpanProcessor", lambda _: export.SimpleSpanProcessor(kept))
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    return kept
+        until(lambda: spans.get_finished_spans()[-1].name == "POST /v1/translate")
+    refused, answered = (span for span in spans.get_finished_spans() if span.parent is not None)
+    assert refused.name == "POST /translate"
+    for span in refused, answered:
+        assert span.parent is not None
+        assert (f"{span.parent.trace_id:032x}", f"{span.parent.span_id:016x}") == (TRACE, PARENT)
+        assert span.status.status_code == StatusCode.UNSET
+        assert span.resource.attributes["service.name"] == "dragoman"
+        assert "secret" not in span.to_json()
+    assert answered.kind == SpanKind.SERVER
+    assert 0 < (answered.end_time or 0) - (answered.start_time or 0) < 60e9
+    told = dict(answered.attributes or {})
+    assert (told["http.route"], told["http.response.status_code"]) == ("/v1/translate", 200)
+    assert told["dragoman.model"] == "en-zh"
+    assert int(str(told["dragoman.tokens"])) > 0
 
 
 def record(outcome: str, status: int) -> None:
