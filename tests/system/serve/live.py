@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +16,7 @@ from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock, patch
+from urllib.parse import urlencode
 
 import torch
 
@@ -27,6 +28,9 @@ from dragoman.serve.settings import ServeSettings
 
 PATIENCE = 120.0
 """Maximum seconds to wait for anything on a busy machine."""
+
+Fields = Mapping[str, str] | Sequence[tuple[str, str]]
+"""Fields of a form."""
 
 Client = Any
 """A client of another service; tests skip if it is not installed."""
@@ -105,6 +109,11 @@ class Live:
         """Send JSON."""
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         return self.send(method, path, body, {"content-type": "application/json"} | (headers or {}))
+
+    def form(self, path: str, fields: Fields, method: str = "POST") -> Answered:
+        """Send the fields of a form."""
+        headers = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
+        return self.send(method, path, urlencode(fields).encode(), headers)
 
     def begin(self, path: str, content: object) -> HTTPConnection:
         """Send JSON, and return the connection on which the answer will arrive."""

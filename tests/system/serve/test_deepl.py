@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from unittest.mock import patch
-from urllib.parse import urlencode
 
 import pytest
 from tests.processors import needs_independent_translations
@@ -38,9 +37,7 @@ def test_texts_are_translated(client: Client, live: Live, translator_folder: Pat
     client.translate_text(TEXT, target_lang="ZH")
     assert client.get_usage().character.count == before + len(TEXT)
     assert not client.get_usage().any_limit_reached
-    form = urlencode([("text", "a"), ("text", "the"), ("target_lang", "ZH")]).encode()
-    headers = {"content-type": "application/x-www-form-urlencoded"}
-    answer = live.send("POST", TRANSLATE, form, headers)
+    answer = live.form(TRANSLATE, [("text", "a"), ("text", "the"), ("target_lang", "ZH")])
     assert len(answer.json["translations"]) == 2
     assert "billed_characters" not in answer.json["translations"][0]
 
@@ -52,8 +49,8 @@ def test_languages(client: Client, live: Live) -> None:
     assert targets == [("ZH", False), ("ZH-HANS", False)]
     assert live.get("/v2/languages?type=target").json[0]["language"] == "ZH"
     assert live.get("/v2/languages?type=x").status == 400
-    form = {"content-type": "application/x-www-form-urlencoded"}  # as the client before 1.15 posts
-    assert live.send("POST", "/v2/languages", b"type=target", form).json[0]["language"] == "ZH"
+    posted = live.form("/v2/languages", {"type": "target"})  # as the client does before 1.15
+    assert posted.json[0]["language"] == "ZH"
     assert "character_count" in live.send("POST", "/v2/usage").json
     pairs = [(one.source_lang, one.target_lang) for one in client.get_glossary_languages()]
     assert pairs == [("en", "zh")]
@@ -81,8 +78,7 @@ def test_other_refusals(live: Live) -> None:
         assert refused.status == 400
         assert refused.json["message"] == f"Parameter '{name}' not specified."
     assert "message" in live.get(TRANSLATE).json
-    form = {"content-type": "application/x-www-form-urlencoded"}
-    told = live.send("POST", TRANSLATE, b"text=a&target_lang=ZH&custom_instructions=kindly", form)
+    told = live.form(TRANSLATE, {"text": "a", "target_lang": "ZH", "custom_instructions": "kindly"})
     assert told.json["message"] == "Value for 'custom_instructions' not supported."
     unknown = live.post(TRANSLATE, {"text": ["a"], "source_lang": "EN", "target_lang": "FR"})
     assert unknown.json["message"] == "Value for 'target_lang' not supported."

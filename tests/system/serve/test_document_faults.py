@@ -12,7 +12,6 @@ from threading import Event
 from time import monotonic, sleep
 from typing import Any
 from unittest.mock import AsyncMock
-from urllib.parse import urlencode
 
 import pytest
 from tests.system.serve.live import Gate, Held, Live, in_background, serving, until
@@ -58,9 +57,7 @@ def test_texts_do_not_wait_for_forms_to_be_read(
     held = Held(getattr(owner, attribute))
     monkeypatch.setattr(owner, attribute, held)
     if name.startswith("web"):
-        kind = {"content-type": "application/x-www-form-urlencoded"}
-        form = urlencode(PAIR | {"q": "a " * 300}).encode()
-        call = in_background(partial(live.send, "POST", "/translate", form, kind))
+        call = in_background(partial(live.form, "/translate", PAIR | {"q": "a " * 300}))
     else:
         fields = {"tgt_lang": "zh", "glossary": "\n".join(f"a{n}\tb" for n in range(200))}
         call = in_background(partial(sent, live, "/v1/documents", fields))

@@ -6,7 +6,6 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 from unittest.mock import Mock
-from urllib.parse import urlencode
 
 import pytest
 from tests.system.serve.live import Answered, Client, Held, Live, in_background, serving, until
@@ -78,22 +77,19 @@ def test_glossaries_of_several_pairs(client: Client) -> None:
 def test_dictionaries_in_forms(live: Live) -> None:
     """The clients for Node and Java send forms whose names have the place of a dictionary."""
 
-    def sent(method: str, path: str, fields: dict[str, str]) -> Answered:
-        headers = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
-        return live.send(method, path, urlencode(fields).encode(), headers)
-
     def dictionary(place: int, pair: tuple[str, str], entries: str) -> dict[str, str]:
         told = {"source_lang": pair[0], "target_lang": pair[1], "entries": entries}
         told["entries_format"] = "tsv"
         return {f"dictionaries[{place}].{name}": value for name, value in told.items()}
 
-    made = sent("POST", "/v3/glossaries", {"name": "g"} | dictionary(0, ("en", "zh"), "cat\t我"))
+    made = live.form("/v3/glossaries", {"name": "g"} | dictionary(0, ("en", "zh"), "cat\t我"))
     assert (made.status, made.json["dictionaries"][0]["entry_count"]) == (201, 1)
     one = f"/v3/glossaries/{made.json['glossary_id']}"
-    more = sent("PATCH", one, {"name": "h"} | dictionary(0, ("en", "zh"), "dog\t习\ncat\t习"))
+    fields = {"name": "h"} | dictionary(0, ("en", "zh"), "dog\t习\ncat\t习")
+    more = live.form(one, fields, "PATCH")
     assert (more.json["name"], more.json["dictionaries"][0]["entry_count"]) == ("h", 2)
     twice = dictionary(0, ("en", "zh"), "a\tb") | dictionary(1, ("en", "zh"), "a\tb")
-    assert "same languages" in sent("PATCH", one, twice).json["message"]
+    assert "same languages" in live.form(one, twice, "PATCH").json["message"]
 
 
 def create(live: Live, entries: str, more: dict[str, Any] | None = None) -> Answered:

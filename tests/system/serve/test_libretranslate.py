@@ -8,13 +8,12 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.processors import needs_independent_translations
-from tests.system.serve.live import Answered, Live, form, serving
+from tests.system.serve.live import Live, form, serving
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.serve.settings import ApiKeys
 from dragoman.tasks.translate.translator import Translator
 
-FORM = {"content-type": "application/x-www-form-urlencoded"}
 PAIR = {"source": "en", "target": "zh"}
 TEXT = "the cat sees a dog"
 
@@ -23,11 +22,6 @@ TEXT = "the cat sees a dog"
 def alone(translator_folder: Path) -> Translator:
     """The server's translator, used directly."""
     return Translator.load(translator_folder)
-
-
-def posted(live: Live, fields: dict[str, Any], path: str = "/translate") -> Answered:
-    """Post a form."""
-    return live.send("POST", path, urlencode(fields).encode(), FORM)
 
 
 def translated(live: Live, ask: dict[str, Any]) -> Any:  # noqa: ANN401 -- JSON
@@ -57,7 +51,7 @@ def test_weblate_translates_a_batch(live: Live, alone: Translator) -> None:
     answer = translated(live, {"api_key": "", "q": texts, "target": "zh-Hans"})
     expected = [one.text for one in alone.translate(texts)]
     assert answer == {"translatedText": [*expected[:2], "😀", "", expected[4]]}
-    older = posted(live, {"api_key": "", "q": TEXT} | PAIR)
+    older = live.form("/translate", {"api_key": "", "q": TEXT} | PAIR)
     assert older.json == {"translatedText": expected[0]}
 
 
@@ -131,7 +125,7 @@ def test_other_answers(live: Live) -> None:
     """Settings, health, invalid requests and disabled features."""
     assert live.post("/translate", [PAIR]).json == {"error": "Invalid JSON format"}
     assert live.post("/translate", b"{").json == {"error": "Invalid JSON format"}
-    assert posted(live, {}, "/detect").json == {"error": "Invalid request: missing q parameter"}
+    assert live.form("/detect", {}).json == {"error": "Invalid request: missing q parameter"}
     assert live.post("/detect", {"q": ["a", "b"]}).json[0]["language"] == "en"
     wrong = live.post("/translate", PAIR | {"q": 5}).json["error"]
     assert wrong.startswith("Expected `str | array | null`, got `int` at `q`.")
@@ -149,7 +143,7 @@ def test_the_key_is_a_field(translator_folder: Path) -> None:
     with serving(translator_folder, keys=ApiKeys(["k"])) as live:
         for key, status in ("", 400), ("x", 403), ("k", 200):
             fields = {"q": "a", "api_key": key} | PAIR
-            ways = (posted(live, fields), live.post("/translate", fields))
+            ways = (live.form("/translate", fields), live.post("/translate", fields))
             in_the_query = live.send("POST", f"/translate?{urlencode(fields)}")
             assert {each.status for each in (*ways, in_the_query)} == {status}
         assert live.get("/languages").status == 200

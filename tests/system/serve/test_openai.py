@@ -359,7 +359,5 @@ def test_an_endpoint_that_is_not_there(chatting: Live, client: Client) -> None:
 def test_a_wrong_key(chatting: Live) -> None:
     """Their client raises an authentication error."""
     wrong = openai.OpenAI(base_url=f"http://127.0.0.1:{chatting.port}/v1", api_key="no")
-    with pytest.raises(openai.AuthenticationError):
-        wrong.chat.completions.create(model="town", messages=MESSAGES)
     with pytest.raises(openai.AuthenticationError, match="key is missing or wrong"):
         wrong.models.list()

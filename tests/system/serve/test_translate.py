@@ -1,8 +1,6 @@
 """Translation over HTTP: equal answers, shared batches, and no work for lost clients."""
 
 import json
-import socket
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +15,6 @@ from tests.system.serve.live import (
     Steps,
     in_background,
     serving,
-    taken,
     until,
 )
 from tests.unit.tasks.tiny import random_lines
@@ -130,19 +127,3 @@ def test_a_library_that_fails_refuses_one_text(live: Live, monkeypatch: pytest.M
     assert answer.status == 200
     failed = [one["flags"] == ["failed"] for one in answer.json["translations"]]
     assert failed == [False, True, False]
-
-
-def test_pipelined_and_reused_connections(live: Live) -> None:
-    """One connection can carry several requests."""
-    connection = live.connect()
-    for _ in range(3):
-        connection.request("GET", "/v1/models")
-        assert taken(connection.getresponse()).status == 200
-    connection.close()
-    with live.raw() as raw, suppress(socket.timeout):
-        raw.sendall(b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n" * 2)
-        raw.settimeout(2)
-        found = b""
-        while found.count(b"HTTP/1.1 200") < 2:
-            found += raw.recv(4096)
-    assert found.count(b'"live"') == 2
