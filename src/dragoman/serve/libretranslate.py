@@ -5,7 +5,7 @@ Suggestions are answered as by a server that has disabled them.
 
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.responses import Response
@@ -25,22 +25,36 @@ from dragoman.text.detection import Detected
 
 FALLBACK = "en"
 """The language to report if none is detected."""
+Form = TypeVar("Form", bound="LibreForm")
 
 
-class LibreDetectForm(msgspec.Struct):
-    """A text whose language to detect."""
+NEEDED = ("q", "source", "target")
+"""Fields without which a request that has them is refused, in this order."""
 
-    needed: ClassVar[tuple[str, ...]] = ("q",)
-    q: str | list[str] | None = None
+
+class LibreForm(msgspec.Struct):
+    """The key, which any request may contain."""
+
     api_key: str | None = None
 
 
-class LibreTranslateForm(LibreDetectForm):
-    """Texts to translate."""
+class LibreDetectForm(LibreForm):
+    """A text whose language to detect."""
 
-    needed: ClassVar[tuple[str, ...]] = ("q", "source", "target")
+    q: str | list[str] | None = None
+
+
+class LibreFileForm(LibreForm):
+    """A document to translate; the file itself is part of the form."""
+
     source: str | None = None
     target: str | None = None
+
+
+class LibreTranslateForm(LibreFileForm):
+    """Texts to translate."""
+
+    q: str | list[str] | None = None
     format: str | None = None
     alternatives: int | float | str | None = None
 
@@ -66,18 +80,6 @@ class LibrePairs(msgspec.Struct):
     code: str
     name: str
     targets: list[str]
-
-
-class LibreFileForm(msgspec.Struct):
-    """A document to translate; the file itself is part of the form."""
-
-    needed: ClassVar[tuple[str, ...]] = ("source", "target")
-    source: str | None = None
-    target: str | None = None
-    api_key: str | None = None
-
-
-Form = TypeVar("Form", LibreDetectForm, LibreTranslateForm, LibreFileForm)
 
 
 def error(refusal: Refusal) -> Response:
@@ -116,8 +118,8 @@ async def read(call: Call, kind: type[Form]) -> Form:
         call.owner = keys.owner(form.api_key)
     elif not call.known:
         raise bad("Please contact the server operator to get an API key")
-    for name in kind.needed:
-        if not getattr(form, name):
+    for name in NEEDED:
+        if not getattr(form, name, True):
             raise bad(f"Invalid request: missing {name} parameter")
     return form
 
