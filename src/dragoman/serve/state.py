@@ -4,7 +4,6 @@ The records are in SQLite, which survives a `kill -9`. File names are generated 
 clients give are only data in the records.
 """
 
-import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -102,9 +101,7 @@ class StateFolder:
             base = path / "state.sqlite"
             if not base.exists() and any(self._files.iterdir()):
                 raise FileExistsError(f"there are files in {self._files.name}, but no {base.name}")
-            base.touch(0o600)
-            for file in path.glob(f"{base.name}*"):  # SQLite's other files copy its mode
-                file.chmod(0o600)
+            base.touch(0o600)  # SQLite's other files copy its mode
             self._base = sqlite3.connect(base, timeout=1, check_same_thread=False)
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._base.execute("PRAGMA journal_mode = WAL")
@@ -175,8 +172,8 @@ class StateFolder:
     def write(self, one: StoredDocument, name: str, content: bytes) -> None:
         """Write a file of a document, which other users cannot read."""
         file = self.file(one, name)
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            out.write(content)
+        file.touch(0o600)
+        file.write_bytes(content)
 
     def close(self) -> None:
         """Close the folder."""

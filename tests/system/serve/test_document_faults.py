@@ -137,25 +137,17 @@ def test_a_full_disk_ends_no_more_than_what_it_has_no_room_for(
 
 
 def test_nobody_else_reads_the_folder(tmp_path: Path) -> None:
-    """New files are private, and so are files that an earlier version left readable."""
-    files = [tmp_path / name for name in ("state.sqlite", "state.sqlite-wal")]
-    for file in files:
-        file.touch(0o644)
-    for _ in range(2):
-        folder = StateFolder(tmp_path)
-        assert {file.stat().st_mode & 0o777 for file in tmp_path.glob("state*")} == {0o600}
-        assert all(file.exists() for file in files)
-        folder.close()
-        files[0].unlink()
-
-
-def test_a_folder_that_it_makes_is_its_own_alone(tmp_path: Path) -> None:
-    """Regardless of the umask; existing folders, and parents, keep their modes."""
+    """What it makes is private, whatever the umask; existing folders, and parents, keep theirs."""
     state = tmp_path / "above" / "state"
+    document = StoredDocument(id="a", digest="", name="a", made=0, source=None, target=None)
     for mode in (0o700, 0o750):
-        StateFolder(state).close()
-        assert state.stat().st_mode & 0o777 == mode
-        assert (state / "documents").stat().st_mode & 0o777 == 0o700
+        folder = StateFolder(state)
+        folder.write(document, "source", b"a")
+        modes = {file: file.stat().st_mode & 0o777 for file in [state, *state.rglob("*")]}
+        folder.close()
+        assert modes.pop(state) == mode
+        assert modes.pop(state / "documents") == 0o700
+        assert [*modes.values()] == [0o600] * 3  # the database, its log, and a document
         state.chmod(0o750)
     (tmp_path / "usual").mkdir()
     assert state.parent.stat().st_mode == (tmp_path / "usual").stat().st_mode

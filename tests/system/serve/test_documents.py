@@ -282,7 +282,6 @@ def test_documents_survive_a_restart(
     (state / "documents" / f"{'0' * 32}.source").write_bytes(b"secret")
     (state / "documents" / "letter.source").write_bytes(b"a user's own")
     (state / "documents" / "2024").mkdir()
-    assert oct((state / "documents").stat().st_mode & 0o777) == "0o700"
     with serving(translator_folder, state=state) as live:
         until(lambda: live.post(path, key).json["status"] == "done")
         assert live.post(f"{path}/result", key).body == expected
