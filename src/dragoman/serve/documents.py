@@ -72,21 +72,23 @@ class DocumentDesk:
         self._models, self._store = models, store
         self._jobs = dict[str, DocumentJob]()
         self._turn = asyncio.Semaphore(TOGETHER)
-        self._unkept = dict[str, StoredDocument]()
-        """Documents whose state could not be written yet, for example on a full disk."""
+        self._documents = {one.id: one for one in store.all(StoredDocument)}
+        """All documents by id; the store keeps them for the next server."""
+        self._unkept = set[str]()
+        """Those whose state could not be stored yet, for example on a full disk."""
 
     async def keep(self) -> None:
         """Translate what an earlier server left, and remove old documents, until cancelled."""
-        for one in self._store.all(StoredDocument):
+        for one in [*self._documents.values()]:
             if one.passing:  # nobody waits any more
                 self.remove(one)
             elif one.status in {"queued", "translating"}:
                 self._begin(one)
         try:
             while True:
-                for one in [*self._unkept.values()]:
-                    self._put(one)
-                for one in self._store.all(StoredDocument):
+                for one in [*self._documents.values()]:
+                    if one.id in self._unkept:
+                        self._put(one)
                     old = time() - one.made > self._models.settings.limits.file_seconds
                     if old or (one.sent and time() - one.sent > AGAIN):
                         self.remove(one)
@@ -116,13 +118,9 @@ class DocumentDesk:
         """Return how many finished documents may still be fetched and are lost with the server."""
         if self._models.settings.state is not None:
             return 0
-        try:
-            kept = self._store.all(StoredDocument)
-        except sqlite3.Error as error:  # the server ends anyway
-            log_failure(error)
-            return 0
         return sum(
-            one.status == "done" and not one.passing and self._needed(one) > 0 for one in kept
+            one.status == "done" and not one.passing and self._needed(one) > 0
+            for one in self._documents.values()
         )
 
     def add(  # noqa: PLR0913 -- what differs from door to door has a name
@@ -169,6 +167,7 @@ class DocumentDesk:
             self.remove(one)
             raise
         asked.file = None
+        self._documents[one.id] = one
         self._begin(one)
         return one
 
@@ -198,7 +197,7 @@ class DocumentDesk:
         """
         settings = self._models.settings
         most = settings.limits.files
-        kept = [one for one in self._store.all(StoredDocument) if one.passing == passing]
+        kept = [one for one in self._documents.values() if one.passing == passing]
         own = [one for one in kept if one.owner == owner]
         if len(own) >= settings.share(most):
             kept = own
@@ -223,7 +222,7 @@ class DocumentDesk:
 
     def find(self, name: str, key: str = "", owner: str | None = None) -> StoredDocument:
         """Return a document by its id, its key and, if given, its owner. Raises Refusal."""
-        one = self._unkept.get(name) or self._store.get(StoredDocument, name)
+        one = self._documents.get(name)
         opened = one is not None and hmac.compare_digest(one.digest, digest_of(key))
         if one is None or not opened or owner not in {None, one.owner}:
             raise no_document()
@@ -251,7 +250,7 @@ class DocumentDesk:
 
     def _sent(self, one: StoredDocument) -> None:
         """Record when a document was sent."""
-        if self._store.get(StoredDocument, one.id) is not None:
+        if one.id in self._documents:
             one.sent = time()
             self._put(one)
 
@@ -259,18 +258,19 @@ class DocumentDesk:
         """Remove a document; if that fails, it is removed once it is old."""
         if (job := self._jobs.pop(one.id, None)) is not None:
             job.task.cancel()
-        self._unkept.pop(one.id, None)
+        self._unkept.discard(one.id)
         try:
             self._store.remove(one)
+            self._documents.pop(one.id, None)
         except (OSError, sqlite3.Error) as error:
             log_failure(error)
 
     def _put(self, one: StoredDocument) -> None:
-        """Store the state of a document, or keep it in memory until it can be stored."""
-        self._unkept[one.id] = one
+        """Store the state of a document; if that fails, it is tried again."""
+        self._unkept.add(one.id)
         try:
             self._store.put(one)
-            del self._unkept[one.id]
+            self._unkept.remove(one.id)
         except sqlite3.Error as error:
             log_failure(error)
 

@@ -237,8 +237,8 @@ def test_documents_have_limits(translator_folder: Path, monkeypatch: pytest.Monk
         folder = live.service.store._files
         assert len([*folder.iterdir()]) == 2
         monkeypatch.setattr(documents, "time", lambda: time() + 600)
-        until(lambda: not [*folder.iterdir()])
-        assert not live.service.store.all(StoredDocument)
+        until(lambda: not live.service.store.all(StoredDocument))
+        assert not [*folder.iterdir()]
         assert sent(live, "/translate_file", PAIR).status == 200
     assert not folder.exists()
 

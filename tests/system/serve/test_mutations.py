@@ -164,7 +164,7 @@ def keep(service: Service) -> None:
         target="zh",
         status="done",
     )
-    service.store.put(document)
+    service.documents._documents[document.id] = document
     service.store.write(document, "target", b"a")
     terms = {"en zh": {"cat": "\u6211"}}
     service.glossaries.put(StoredGlossary(id="0", name="a", made="", dictionaries=terms))
