@@ -37,12 +37,11 @@ class GlossaryDesk:
         """Whether the limit for all glossaries, or for those of an owner, is reached."""
         settings, count = self._models.settings, self._store.count
         most = settings.limits.glossaries
-        own = count(GlossaryHead, owner)
-        return count(GlossaryHead) >= most or own >= settings.share(most)
+        return count() >= most or count(owner) >= settings.share(most)
 
     def find(self, owner: str, name: str) -> StoredGlossary:
         """Return a glossary by its id. Raises Refusal if it does not exist or has another owner."""
-        found = self._store.get(StoredGlossary, name)
+        found = self._store.get(name)
         if found is None or found.owner != owner:
             raise no_glossary()
         return found

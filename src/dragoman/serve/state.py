@@ -131,17 +131,16 @@ class StateFolder:
         )
         return [msgspec.json.decode(content, type=kind) for (content,) in rows]
 
-    def count(self, kind: type[Stored], owner: str | None = None) -> int:
-        """Return the number of records of a kind, or of those of an owner."""
-        query = f"SELECT COUNT(*) FROM {kind.table} WHERE ?1 IS NULL OR owner = ?1"  # noqa: S608
+    def count(self, owner: str | None = None) -> int:
+        """Return the number of glossaries, or of those of an owner."""
+        query = "SELECT COUNT(*) FROM glossary WHERE ?1 IS NULL OR owner = ?1"
         (found,) = self._base.execute(query, (owner,)).fetchone()
         return int(found)
 
-    def get(self, kind: type[Stored], name: str) -> Stored | None:
-        """Return a record by its id, or None."""
-        found = self._base.execute(f"SELECT content FROM {kind.table} WHERE id = ?", (name,))  # noqa: S608
-        row = found.fetchone()
-        return None if row is None else msgspec.json.decode(row[0], type=kind)
+    def get(self, name: str) -> StoredGlossary | None:
+        """Return a glossary by its id, or None."""
+        found = self._base.execute("SELECT content FROM glossary WHERE id = ?", (name,)).fetchone()
+        return None if found is None else msgspec.json.decode(found[0], type=StoredGlossary)
 
     def put(self, one: StoredDocument | StoredGlossary) -> None:
         """Store a record, replacing one with the same id; a glossary with its head."""
