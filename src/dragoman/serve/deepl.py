@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 from starlette.responses import Response
@@ -29,6 +29,8 @@ from dragoman.serve.shelf import Chosen
 from dragoman.serve.web import Call
 from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary
+
+T = TypeVar("T")
 
 UNLIMITED = 10**12
 """The limit reported for an account without one."""
@@ -150,10 +152,32 @@ def error(refusal: Refusal) -> Response:
     return json_response(DeepLFault(refusal.what, refusal.do), status, refusal.headers)
 
 
+def unsupported(name: str, detail: str = "") -> Refusal:
+    """Return the refusal of an unsupported value."""
+    return Refusal(400, f"Value for '{name}' not supported.", detail, where=name)
+
+
+async def read(call: Call, kind: type[T]) -> T:
+    """Read a request. Raises Refusal for a missing field, and for a feature that is lacking."""
+    form = await call.read(kind)
+    for name in ("text", "target_lang"):
+        if not getattr(form, name, True):
+            raise Refusal(400, f"Parameter '{name}' not specified.", "", where=name)
+    formality = getattr(form, "formality", "default")
+    if formality in {"more", "less"}:
+        what = "'formality' is not supported for given 'target_lang'."
+        raise Refusal(400, what, f"Use prefer_{formality}.", where="formality")
+    for name in ("style_id", "translation_memory_id", "custom_instructions"):
+        if getattr(form, name, None):
+            raise unsupported(name)
+    return form
+
+
 DEEPL = Dialect(
     name="deepl",
     error=error,
     scheme="DeepL-Auth-Key",
+    read=read,
     forms=True,
     lists=(
         *("text", "custom_instructions", "glossary_ids"),
@@ -161,11 +185,6 @@ DEEPL = Dialect(
     ),
     fault=DeepLFault,
 )
-
-
-def unsupported(name: str, detail: str = "") -> Refusal:
-    """Return the refusal of an unsupported value."""
-    return Refusal(400, f"Value for '{name}' not supported.", detail, where=name)
 
 
 def names_in(given: Iterable[str]) -> list[str]:
@@ -191,19 +210,6 @@ async def glossary_of(call: Call, form: DeepLOptions) -> Glossary | None:
         raise Refusal(400, what, "Name the source language.", where="source_lang")
     pair = pair_of(form.source_lang, form.target_lang or "")
     return await call.service.glossaries.ready(call, pair, ids)
-
-
-def check(form: DeepLOptions, *needed: str) -> None:
-    """Raise Refusal for a missing field, and for a feature that this server lacks."""
-    for name in needed:
-        if not getattr(form, name):
-            raise Refusal(400, f"Parameter '{name}' not specified.", "", where=name)
-    if form.formality in {"more", "less"}:
-        what = "'formality' is not supported for given 'target_lang'."
-        raise Refusal(400, what, f"Use prefer_{form.formality}.", where="formality")
-    for name in ("style_id", "translation_memory_id", "custom_instructions"):
-        if getattr(form, name, None):
-            raise unsupported(name)
 
 
 def chosen_for(
@@ -273,7 +279,6 @@ def reading_of(form: DeepLForm) -> Callable[[str], Document]:
 
 async def translate(call: Call, form: DeepLForm) -> Response:
     """Translate texts, each from its detected language if none is given."""
-    check(form, "text", "target_lang")
     service, texts, target = call.service, form.text or [], form.target_lang
     service.accept(call, texts)
     check_tags(form, texts)
@@ -342,7 +347,6 @@ async def glossary_pairs(call: Call) -> Response:
 
 async def upload(call: Call, form: DeepLDocumentForm) -> Response:
     """Accept a document to translate."""
-    check(form, "target_lang")
     service, file = call.service, call.file
     if file is not None and form.filename:
         call.file = file = replace(file, name=PurePath(form.filename).name[-LONGEST_NAME:])
