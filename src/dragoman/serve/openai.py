@@ -127,7 +127,7 @@ class Reply:
     finish_reason: Literal["stop", "length"] = "stop"
 
 
-class Shape(NamedTuple):
+class AnswerStyle(NamedTuple):
     """How an endpoint writes an answer, besides its index and reason."""
 
     id: str
@@ -150,7 +150,7 @@ def message(text: str) -> dict[str, Any]:
     return {"message": MessageForm("assistant", text)}
 
 
-CHAT = Shape("chatcmpl", "chat.completion", "chat.completion.chunk", message, delta)
+CHAT = AnswerStyle("chatcmpl", "chat.completion", "chat.completion.chunk", message, delta)
 
 
 async def chat(call: Call, form: ChatForm) -> Response:
@@ -161,7 +161,10 @@ async def chat(call: Call, form: ChatForm) -> Response:
 
 
 async def completed(
-    call: Call, form: SamplingForm, answer: AsyncGenerator[str | Reply, None], shape: Shape
+    call: Call,
+    form: SamplingForm,
+    answer: AsyncGenerator[str | Reply, None],
+    style: AnswerStyle,
 ) -> Response:
     """Return `n` answers to each prompt, or stream one. Raises Refusal for too many."""
     if form.n is not None and form.n > (most := call.service.settings.limits.beam):
@@ -169,8 +172,8 @@ async def completed(
         raise Refusal(400, what, "Ask for fewer answers.", where="n")
     if form.stream and form.n is not None and form.n > 1:
         raise Refusal(400, "Only one answer can be streamed.", "Leave out n.", where="n")
-    head = {"id": f"{shape.id}-{secrets.token_hex(12)}", "created": int(time())}
-    head |= {"model": form.model, "object": shape.chunk if form.stream else shape.object}
+    head = {"id": f"{style.id}-{secrets.token_hex(12)}", "created": int(time())}
+    head |= {"model": form.model, "object": style.chunk if form.stream else style.object}
 
     async def events() -> AsyncGenerator[bytes, None]:
         first = True
@@ -179,7 +182,7 @@ async def completed(
             async for each in answer:
                 text, end = (each, None) if isinstance(each, str) else (None, each)
                 reason = end and end.finish_reason
-                choice = {"index": 0, **shape.piece(text, first=first), "finish_reason": reason}
+                choice = {"index": 0, **style.piece(text, first=first), "finish_reason": reason}
                 yield encode(head | {"choices": [choice]})
                 first = False
                 if end and counted:
@@ -190,7 +193,7 @@ async def completed(
         return await EventStream.begun(call.error, events())
     replies = [each async for each in answer if isinstance(each, Reply)]
     choices = [
-        {"index": number, **shape.whole(each.text), "finish_reason": each.finish_reason}
+        {"index": number, **style.whole(each.text), "finish_reason": each.finish_reason}
         for number, each in enumerate(replies)
     ]
     return json_response(head | {"choices": choices, "usage": usage(replies, form)})

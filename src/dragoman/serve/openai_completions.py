@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from dragoman.decoding import Decoding
 from dragoman.serve.endpoints import Endpoint
-from dragoman.serve.openai import OPENAI, CompletionAnswer, Shape, answers, completed
+from dragoman.serve.openai import OPENAI, AnswerStyle, CompletionAnswer, answers, completed
 from dragoman.serve.openai_fields import SamplingForm
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import as_list
@@ -34,12 +34,12 @@ class CompletionChoice(msgspec.Struct):
     finish_reason: Literal["stop", "length"]
 
 
-def piece(text: str | None, *, first: bool = False) -> dict[str, Any]:  # noqa: ARG001 -- of `Shape`
+def piece(text: str | None, *, first: bool = False) -> dict[str, Any]:  # noqa: ARG001 -- as `delta`
     """Return a continuation, or a piece of it; its end (None) is empty."""
     return {"text": text or "", "logprobs": None}
 
 
-COMPLETION = Shape("cmpl", "text_completion", "text_completion", piece, piece)
+COMPLETION = AnswerStyle("cmpl", "text_completion", "text_completion", piece, piece)
 
 
 async def completions(call: Call, form: CompletionForm) -> Response:

@@ -65,7 +65,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
         kinds = (JSON, FORM, MULTIPART) if endpoint.dialect.forms else (JSON,)
         kinds = kinds if endpoint.dialect.forms or not endpoint.large else (MULTIPART,)
         content = {kind: {"schema": schema_of[endpoint.takes]} for kind in kinds}
-        needed = endpoint.large or any(each.required for each in fields)
+        needed = any(each.required or not each.default for each in fields)
         found["requestBody"] = {"required": needed, "content": content}
     found["parameters"] = [
         {"name": name, "in": place, "required": required, "schema": msgspec.json.schema(kind)}
