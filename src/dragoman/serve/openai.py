@@ -34,8 +34,6 @@ from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
 
 CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
-LONGEST_PAIR = 80
-"""Maximum characters of a language pair in a model name."""
 
 
 class TextPart(msgspec.Struct):
@@ -214,13 +212,13 @@ def choose(shelf: Shelf, form: ChatForm) -> Chosen:
         name, _, pair = name.rpartition(":")
     if shelf.is_for(name, "generate"):
         return shelf.find(name, "generate"), (None, None)
-    served, parts = shelf.find(name, "translate", or_chat=True), pair[:LONGEST_PAIR].split("-")
+    served, parts = shelf.find(name, "translate", or_chat=True), pair[:LONGEST_NAME].split("-")
     for cut in range(1, len(parts)):
         codes = "-".join(parts[:cut]), "-".join(parts[cut:])
         if served.pair(*codes):
             return shelf.choose(name, *codes)
     if pair:
-        what = f"The model {name} does not translate {pair[:LONGEST_PAIR]}."
+        what = f"The model {name} does not translate {pair[:LONGEST_NAME]}."
         raise Refusal(404, what, "Name a pair such as en-de.", where="model")
     try:
         return shelf.choose(name, form.source_lang, form.target_lang)

@@ -258,7 +258,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
     "too many": ({"n": 1000}, 400, "at most 20"),
     "too many translations": ({"n": 21, "model": "en-zh"}, 400, "n is 21"),
     "a translation up to a word": ({"stop": ["a"], "model": "en-zh"}, 400, "takes no stop"),
-    "a long pair": ({"model": "en-zh:" + "x" * 999}, 404, "does not translate " + "x" * 80 + "."),
+    "a long pair": ({"model": "en-zh:" + "x" * 999}, 404, "does not translate " + "x" * 100 + "."),
     "a stream of several": ({"n": 2, "stream": True}, 400, "streamed"),
     "heat": ({"temperature": -1}, 400, "emperature is -1.0"),
 }
