@@ -1,36 +1,19 @@
 """What a step costs, counted by running the task's own code without numbers.
 
 A training step, a validation's loss and decoding are dry runs (`dryrun.py`) of the real model and
-of the task's own loss, so operations and peak memory are right for every variant, pattern and task.
-Results are cached by config and shape.
-
-In numbers of four bytes a training step holds `N` weights, up to `N` gradients and `2 N` moments of
-Adam (Kingma and Ba, 2015), in bf16 too, and activations, which grow with the tokens of the batch:
-each layer keeps the inputs of its products and norms, and the `T x S` weights of its heads where
-they are kept; checkpointing keeps a layer's input alone (Chen et al., 2016). The logits, `tokens x
-V`, which would be the largest of all, never exist at once (`train/objective.py`).
+of the task's own loss, so operations and peak memory are right for every variant, pattern and task,
+also for those from outside the package. Results are cached by config and shape.
 
 The backward pass takes each product twice more, once for either factor, so a training step takes
 three times the operations of the forward pass, or four with activation checkpointing, which runs
-the layers again. With all matrices of a layer `N`, that is the `6 N` for each token of Kaplan et
-al. (2020), plus the scores, which grow with the length.
-
-Decoding keeps two vectors of `d` numbers for each token, layer and key-value head (paper, section
-3.2.1; grouped heads, Ainslie et al., 2023, keep `K` of `H`):
-
-    2 K d L    numbers for each layer and row, where every position is kept
-    2 K d w    with a window of `w`, however long the text is (the engine keeps, but does not read,
-               the positions before)
-    K d (d+1)  with linear attention, in float32: a matrix and a sum, however long the text is
-    5 D        with RWKV, in float32, however long the text is
-    2 K d S    for cross-attention, once for each sentence: its beams share them
-
-The code does not evaluate these formulas but measures the stores that a pattern creates and fills,
-so a pattern from outside the package needs no formula here.
+the layers again (Chen et al., 2016). With all matrices of a layer `N`, that is the `6 N` for each
+token of Kaplan et al. (2020), plus the scores, which grow with the length.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,8 +22,9 @@ from torch import Tensor, nn
 
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.data.shape import Shape
-from dragoman.decode import Beam, Limits
+from dragoman.decode import Beam, Limits, schedule
 from dragoman.decode.compiled import CompiledFrontier, begin
+from dragoman.decoding import TRANSLATING
 from dragoman.engine import BeamStore, freeze
 from dragoman.models import EncoderOnly, ModelConfig
 from dragoman.nn import KeyValue, Precision, autocast, row_invariant_products
@@ -54,6 +38,10 @@ FLOAT = 4  # bytes of a number
 MOMENTS = 2  # Adam's numbers per parameter
 COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
 SMOOTHING = 0.1  # its value changes no tensor's size
+BATCH_TOKENS = TRANSLATING.max_batch_tokens
+"""Source tokens of a translation batch, times beams."""
+VALIDATED = 1000
+"""Sentences of a validation, if the data has not been read."""
 PASSES = 1.5  # all products with a matrix, relative to those with it as a factor, not its gradient
 
 
@@ -327,3 +315,50 @@ def _fill(past: Cache, config: ModelConfig, num_rows: int, length: int) -> None:
     tokens_NKSd = torch.empty(num_rows, heads, max(0, new), config.width, dtype=dtype)
     for storage in past.storages if new > 0 else ():
         storage.extend(KeyValue(tokens_NKSd, tokens_NKSd))
+
+
+# ---------------------------------------------------------------- a validation between two steps
+
+
+def peak_memory(work: Work, precision: Precision) -> int:
+    """Return the larger of the peaks of a training step and of a validation, in bytes."""
+    return max(step_of(work, precision).memory.total, validation_memory(work, precision))
+
+
+def validation_memory(
+    work: Work,
+    precision: Precision,
+    shape: Shape | None = None,
+    lengths: Sequence[int] | None = None,
+) -> int:
+    """Return the peak of a validation between two steps.
+
+    It computes the loss of a batch of this shape, and translates sources of these lengths greedily
+    in float32; by default, a batch of the work's shape, and texts of its length.
+    """
+    if lengths is None:
+        sources = min(VALIDATED, work.recipe.train.validate_limit) if work.src_length else 0
+        lengths = [work.length] * sources
+    peak = forward_pass(work.kind, work.config, shape or work.shape, precision=precision).peak
+    if translated := translated_shape(lengths):
+        found = decoding_memory(work.config, translated)
+        logits = FLOAT * translated.rows * work.vocab_size
+        kept = found.weights + found.packed + found.cache + found.memory
+        peak = max(peak, found.total, kept + 2 * logits)
+    return peak + MOMENTS * FLOAT * work.parameters
+
+
+def translated_shape(lengths: Sequence[int]) -> Shape | None:
+    """Return the largest batch while a validation translates sources of these lengths.
+
+    Each translation reaches its limit, since an untrained model does not end a sentence; the row of
+    a finished one stays. None if nothing is translated.
+    """
+    lengths = [min(length, TRANSLATING.max_src_tokens) for length in lengths]
+    factor, constant = TRANSLATING.max_length_factor, TRANSLATING.max_length_constant
+    longest = ((len(batch), lengths[batch[0]]) for batch in schedule(lengths, BATCH_TOKENS))
+    shapes = (
+        Shape(rows=rows, src_length=length + 1, length=int(factor * length) + constant)
+        for rows, length in longest
+    )
+    return max(shapes, key=attrgetter("tokens"), default=None)

@@ -1,37 +1,34 @@
 r"""Time, energy and money: counted arithmetic divided by known rates.
 
-Training, with :math:`F` operations of a batch, :math:`R` operations a second of a training step,
-:math:`L` layers, :math:`t_L` the time to start one of them (a different time in decoding), and
-:math:`p = 3` passes through them (forward once, backward twice; 4 with activation checkpointing,
-which runs forward once more),
+With :math:`F` operations of a batch, :math:`R` operations a second, :math:`L` layers and
+:math:`t_L` the time to start one of them (in decoding another one),
 
-.. math:: t_{step} = k (F / R + p L t_L)
+.. math:: t_{step} = k (F / R + p L t_L) \qquad t_{token} = F / R + W / M + L t_L
 
-for :math:`k` batches a step. A decoding step takes, with :math:`W` bytes of weights and cache that
-it reads at :math:`M` bytes a second, and :math:`L` layers of the decoder,
-
-.. math:: t_{token} = F / R + W / M + L t_L
-
-since products with weights wait for the processor, and attention to the cache for the memory.
-Energy is power times time; money is rent times time, or the price of that energy.
+for :math:`k` batches a step and :math:`p = 3` passes through the layers (forward once, backward
+twice; activation checkpointing runs forward again). A decoded token also waits for the :math:`W`
+bytes of weights and cache, read at :math:`M` bytes a second. Energy is power times time; money is
+rent times time, or the price of that energy.
 """
 
 from bisect import bisect
 from dataclasses import dataclass
 
-from dragoman.cost.counting import FLOAT, decoding_step, forward_pass, step_of
+from dragoman.cost.counting import (
+    BATCH_TOKENS,
+    FLOAT,
+    VALIDATED,
+    decoding_step,
+    forward_pass,
+    step_of,
+)
 from dragoman.cost.machine import Rates
 from dragoman.data.shape import Shape
-from dragoman.decoding import TRANSLATING
 from dragoman.models import count_parameters
 from dragoman.train.device import STATE_BYTES, needs_shards
 from dragoman.train.recipe import Work
 from dragoman.wording import counted
 
-BATCH_TOKENS = TRANSLATING.max_batch_tokens
-"""Source tokens of a translation batch, times beams."""
-VALIDATED = 1000
-"""Sentences of a validation, if the data has not been read."""
 DISK = 500e6
 """Bytes a second at which checkpoints reach the disk, if not measured; assumed."""
 HOP = 10e-6

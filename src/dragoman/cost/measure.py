@@ -21,7 +21,8 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from dragoman.cost.estimate import VALIDATED, Timings, full_batch
+from dragoman.cost.counting import VALIDATED
+from dragoman.cost.estimate import Timings, full_batch
 from dragoman.data.batches import Epoch, Stream
 from dragoman.engine import freeze
 from dragoman.errors import InputError

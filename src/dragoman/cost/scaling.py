@@ -13,17 +13,9 @@ The five numbers minimise the Huber loss of the log residuals over all runs,
 with log L the log-sum-exp of its three terms. SciPy, which the extra `plot` installs, minimises it.
 
 A token costs `c(N) = fixed + per_parameter * N`, in operations or in seconds; both are read off the
-runs themselves. A budget C buys `D = C / c(N)` tokens, so that one unknown is left:
-
-.. math:: \min_N \; E + A N^{-\alpha} + B (C / c(N))^{-\beta}
-
-It is convex in log N, and its derivative is zero at one place. If c(N) = 6N, that place is
-
-.. math:: N = G (C / 6)^{\beta / (\alpha + \beta)}, \quad
-    G = (\alpha A / (\beta B))^{1 / (\alpha + \beta)}
-
-(Hoffmann et al. 2022, equation 4). Small models deviate: a large share of a token's cost is not due
-to their weights (attention scores, the start of each operation).
+runs themselves. A budget C buys `D = C / c(N)` tokens, so that the loss depends on N alone. It is
+convex in log N, and its derivative is zero at one place: if `c(N) = 6N`, that of Hoffmann et al.
+2022, equation 4.
 
 In the names of arrays: P points, K terms, Q the five unknowns, S laws.
 """

@@ -14,10 +14,9 @@ from tests.unit.cost.test_memory import CASES
 from tests.unit.tasks.complete import translating
 from tests.unit.train.made import make_batch, make_console
 
-from dragoman.cost.counting import step_of
-from dragoman.cost.forecast import forecast
+from dragoman.cost.counting import step_of, validation_memory
+from dragoman.cost.forecast import check_batches, check_states, forecast
 from dragoman.cost.measure import RandomJob
-from dragoman.cost.memory import check_batches, check_states, validation_memory
 from dragoman.cost.recipes import find_recipe
 from dragoman.data.batches import Stream
 from dragoman.errors import InputError
