@@ -41,12 +41,6 @@ class Documents:
         """Return the positions, counted from 0 in each document: shape `(L)`."""
         return torch.cat([torch.arange(length, device=device) for length in self.lengths])
 
-    def mask(self, device: torch.device | None = None) -> Tensor:
-        """Let a query see the keys of its own document: `mask[i, j] = (doc(i) = doc(j))`."""
-        lengths = torch.tensor(self.lengths, device=device)
-        document_L = torch.arange(len(self.lengths), device=device).repeat_interleave(lengths)
-        return document_L[:, None] == document_L[None, :]
-
     def pack(self, pattern: Pattern) -> "Packed":
         """Confine a pattern to each document."""
         return Packed(pattern, self)

@@ -42,7 +42,6 @@ def sinusoidal_table(
     *,
     layout: Layout = "interleaved",
     exponent: Exponent = "d/2",
-    device: torch.device | None = None,
 ) -> Tensor:
     """Compute `PE(pos, 2i) = sin(pos / 10000^(2i/D))`, `PE(pos, 2i+1) = cos(same)`, `(L, D)`.
 
@@ -54,9 +53,9 @@ def sinusoidal_table(
     """
     if d_model % 2:
         raise ValueError(f"sinusoidal positions need an even d_model, not {d_model}")
-    positions_L1 = torch.arange(num_positions, dtype=torch.float64, device=device)[:, None]
+    positions_L1 = torch.arange(num_positions, dtype=torch.float64)[:, None]
     steps = d_model / 2 if exponent == "d/2" else max(d_model / 2 - 1, 1)
-    exponents = torch.arange(d_model // 2, dtype=torch.float64, device=device) / steps
+    exponents = torch.arange(d_model // 2, dtype=torch.float64) / steps
     angles = positions_L1 / 10000.0**exponents
     if layout == "halves":
         return torch.cat([angles.sin(), angles.cos()], dim=-1)
