@@ -117,8 +117,9 @@ REJECTED: dict[str, Callable[[], object]] = {
     "max_distance = 16": lambda: RelativeBias(num_buckets=32, max_distance=16),
     "beta_fast = 1.0": lambda: YaRN(factor=2.0, trained_length=8, beta_fast=1.0, beta_slow=1.0),
     "high_freq_factor = 1.0": lambda: Llama3Scaling(low_freq_factor=1.0, high_freq_factor=1.0),
-    "head_dim = 2": lambda: LayerConfig(
-        head_dim=2, positions=Rotary(scaling=DynamicScaling(factor=2.0, trained_length=8))
+    "share = 0.5 of head_dim = 4 has one frequency": lambda: LayerConfig(
+        head_dim=4,
+        positions=Rotary(share=0.5, scaling=DynamicScaling(factor=2.0, trained_length=8)),
     ),
 }
 

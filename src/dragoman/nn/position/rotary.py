@@ -235,9 +235,10 @@ class Rotary(Scheme):
                     f'scaling "longrope" has {short} short and {long} long factors, but {width} '
                     f"rotated components have {width // 2} frequencies"
                 )
-        if isinstance(self.scaling, DynamicScaling) and head_dim == 2:
+        if isinstance(scaling, DynamicScaling) and width == 2:
             raise InputError(
-                'head_dim = 2 has one frequency, which scaling "dynamic" cannot change'
+                f"share = {self.share} of head_dim = {head_dim} has one frequency, which scaling "
+                '"dynamic" cannot change'
             )
 
 
