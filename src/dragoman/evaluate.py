@@ -307,6 +307,8 @@ def tag_scores(right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]
                 f"Sentence {number} has {counted(len(one), 'tag')} and gets {len(two)}."
             )
     pairs = list(zip(chain.from_iterable(right), chain.from_iterable(predicted), strict=True))
+    if not pairs:
+        raise InputError("There is nothing to evaluate: no word in the input.")
     plain = detect_scheme(right) == "plain"
     spans, types = (None, {}) if plain else _compare_spans(right, predicted)
     return TagScores(

@@ -238,6 +238,7 @@ def test_tags_of_single_words_have_an_accuracy_alone() -> None:
         (tag_scores, [["O"]], [], "0 answers for 1 sentence;"),
         (tag_scores, [["O"], ["O", "O"]], [["O"], ["O"]], "Sentence 2 has 2 tags and gets 1"),
         (tag_scores, [], [], "nothing to evaluate"),
+        (tag_scores, [[]], [[]], "nothing to evaluate"),
     ],
 )
 def test_what_cannot_be_compared(
