@@ -154,8 +154,10 @@ def fit_law(points: Sequence[Point], *, samples: int = REFITS, seed: int = 0) ->
 
     Raises InputError for too few runs, sizes or lengths, and for a loss that is not above zero.
     """
-    if any(not point.loss > 0.0 for point in points):
-        raise InputError("a run has a loss that is not above 0, which no power law describes")
+    if not all(0.0 < point.loss < np.inf for point in points):
+        raise InputError(
+            "a run has a loss that is not above 0 and finite, which no power law describes"
+        )
     sizes = len({point.parameters for point in points})
     lengths = len({point.tokens for point in points})
     if len(points) < FEWEST_RUNS or min(sizes, lengths) < FEWEST_LEVELS:

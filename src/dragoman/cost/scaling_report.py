@@ -247,8 +247,8 @@ def report_runs(
     out and predicts it: the law's form is an assumption about the runs.
     """
     runs = sorted(fitted, key=lambda run: (run.point.parameters, run.point.tokens))
-    largest = max(runs, key=attrgetter("flops"))
     fit, check = _fit(runs, refits), None
+    largest = max(runs, key=attrgetter("flops"))
     with suppress(InputError):  # too few runs without it
         others = _fit([run for run in runs if run is not largest], min(refits, CHECK_REFITS))
         check = RunPrediction.of(largest, others)

@@ -94,6 +94,7 @@ def test_a_slow_device_writes_more_than_nothing(
         (("base", "--price", "-1"), "--price is -1.0; it must be above 0"),
         (("base", "--length", "100000"), "length = 100000 is over the recipe's batch.max_length"),
         (("base", "--flops", "1"), "--flops needs --fit"),
+        (("--fit",), "0 runs of 0 sizes and 0 lengths cannot decide the five numbers"),
         (("--fit", "nowhere"), "nowhere is not the folder of a training run and holds none"),
         (("--fit", "runs", "--kwh-price", "1"), "--kwh-price has no meaning with --fit"),
         (("--fit", "runs", "--src", "a"), "--src has no meaning with --fit"),

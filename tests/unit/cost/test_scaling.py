@@ -136,7 +136,7 @@ def test_runs_that_decide_nothing_are_refused() -> None:
         fit_law(points[:6])
     with pytest.raises(InputError, match="2 lengths"):
         fit_law([point for point in points if point.tokens != LENGTHS[0]])
-    for loss in (0.0, -1.0, float("nan")):
+    for loss in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="not above 0"):
             fit_law([replace(point, loss=loss) for point in points])
 
