@@ -4,11 +4,10 @@ Matplotlib's own font has no Chinese glyphs, and naming a font that is not insta
 warnings. So every label uses the first font file that has all its characters:
 
 1. matplotlib's own font;
-2. an installed font that is made for Chinese, Japanese or Korean;
-3. Noto Sans SC (SIL Open Font Licence), which the package `zhplot` contains and the extra `plot`
+2. Noto Sans SC (SIL Open Font Licence), which the package `zhplot` contains and the extra `plot`
    installs; only its file is used, and the package is not imported, because importing it changes
    matplotlib's global settings;
-4. any other installed font, but no other one of matplotlib's: its "Last Resort" font draws a frame
+3. any other installed font, but no other one of matplotlib's: its "Last Resort" font draws a frame
    for every character, and others have math symbols in place of letters.
 
 If no font has them, missing characters are shown by their code points: U+6211 for 我.
@@ -39,13 +38,6 @@ _MAIN_INCHES_A_TOKEN = 0.36
 _MAIN_INCHES_AT_MOST = 16.0
 _INCHES_A_HEAD = 1.25
 _INCHES_AT_MOST = 40.0
-
-_MADE_FOR_CJK = (
-    *("noto sans cjk", "noto sans sc", "source han sans", "pingfang", "hiragino sans gb"),
-    *("microsoft yahei", "wenquanyi", "simhei", "heiti", "droid sans fallback", "noto serif cjk"),
-    *("songti", "simsun", "malgun gothic", "yu gothic"),
-)
-"""Prefixes of the names of such fonts, best first."""
 
 
 # ---------------------------------------------------------------- any figure
@@ -229,29 +221,19 @@ def label(text: str) -> tuple[str, FontProperties]:
 def _candidates() -> Iterator[str]:
     """Yield paths of font files in the order of the module's docstring, looked up when needed."""
     yield fontManager.findfont("DejaVu Sans")
-    made_for_cjk, others = _installed()
-    yield from made_for_cjk
     yield from _carried()
-    yield from others
+    yield from _installed()
 
 
 @cache
-def _installed() -> tuple[list[str], list[str]]:
-    """Return the installed upright fonts: those made for Chinese, best first, and the others."""
-    made_for_cjk, others = set[tuple[int, str, str]](), set[str]()
-    for font in fontManager.ttflist:
-        if (
-            font.style == "normal"
-            and font.weight in (400, "normal", "regular")
-            and not font.fname.startswith(get_data_path())
-        ):
-            name = font.name.lower()
-            ranks = [rank for rank, start in enumerate(_MADE_FOR_CJK) if name.startswith(start)]
-            if ranks:
-                made_for_cjk.add((ranks[0], name, font.fname))
-            else:
-                others.add(font.fname)
-    return [path for _, _, path in sorted(made_for_cjk)], sorted(others)
+def _installed() -> list[str]:
+    """Return the installed upright fonts of regular weight, without matplotlib's."""
+    found = (
+        font.fname
+        for font in fontManager.ttflist
+        if font.style == "normal" and font.weight in (400, "normal", "regular")
+    )
+    return sorted({path for path in found if not path.startswith(get_data_path())})
 
 
 @cache
