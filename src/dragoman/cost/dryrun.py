@@ -1,15 +1,13 @@
 """A dry run: real code runs on tensors that have a shape and a dtype but no numbers.
 
-Which operators run, what autograd keeps and which path a pattern of attention takes depend on every
-line of a model; a formula for all of it would be a second model, and wrong with the next change of
-the first. So the real lines run, forward and backward, and a `DryRun` counts the operations and
+The real lines of a model run, forward and backward, and a `DryRun` counts the operations and
 follows the storages that would be alive. Tensors that say *where* (ids, masks, positions) are small
 and stay real, since shapes depend on them; everything floating-point is imitated.
 
 An imitated tensor is an ordinary one whose memory is never touched: all of them share one range of
 addresses, which takes no memory. PyTorch makes views of it; for every other operator, PyTorch's
 fake tensors give the shape of the result, once for arguments of the same shapes, and a tensor of
-that shape is imitated. So the operators of a layer like the one before cost next to nothing.
+that shape is imitated.
 
 Operations are counted by the rules of `torch.utils.flop_counter`: a product of `(m, k)` and
 `(k, n)` takes `2 m k n`; everything else counts as nothing.

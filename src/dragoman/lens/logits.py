@@ -1,18 +1,8 @@
 """The origin of a logit: the logit lens, and the share of each head in a logit.
 
-# Logit lens
-
-The output of the model if it ended after decoder layer `l` (nostalgebraist, 2020): the final norm
-and the output layer are applied to the residual stream `x_l` as if it were the last,
-
-    p_l = softmax(s norm(x_l) W_out^T + b_out)
-
-where `s` is the config's `logit_scale`. After the last layer this is the model's own distribution
-over all tokens, including those that no search generates. A post-norm stack has no final norm,
-since `x_l` is the output of one. The norm and the output layer were trained for the last layer
-only, so an early layer may know more than it shows here.
-
-# Shares
+The logit lens is the output of the model if it ended after a decoder layer (nostalgebraist, 2020):
+the final norm and the output layer are applied to the residual stream as if it were the last. After
+the last layer this is the model's own distribution over all tokens.
 
 The vector that the output layer reads is the sum of what embedding, heads, feed-forward networks
 and biases have added to the residual stream, so the logit is the sum of their contributions (direct
@@ -36,9 +26,8 @@ Instead of carrying each part forward, the row is carried back. `g` starts as `s
     past it         g as before the sublayer's second norm, if it has one; alpha g, in post-norm
     at the start    share of the embedding = g . x_0, including positions and its own norm
 
-where `z_i` is the output of head i. The shares sum to the logit before a soft cap. They measure
-what a part contributes directly to the output layer; what it contributes to later layers counts in
-their shares. So the encoder, which the decoder reads only by cross-attention, has no share.
+where `z_i` is the output of head i and `s` the config's `logit_scale`. The shares sum to the logit
+before a soft cap. What a part contributes to later layers counts in their shares.
 """
 
 from collections.abc import Iterator, Sequence

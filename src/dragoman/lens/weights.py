@@ -1,42 +1,8 @@
 """Attention weights as parts of an `Inspection`: maps, word alignment, attribution of a label.
 
-# Heads
-
-A head's summary is four numbers and a word. With the weights `w_ts` of T queries over S keys, each
-row a distribution:
-
-    entropy    mean over t of  - sum_s w_ts ln w_ts        0 (one key) to ln S (uniform), in nats
-    previous   mean over t > 0 of  w_t,t-1                 self-attention only, else 0
-    diagonal   mean over t of  w_t,t                       self-attention
-               mean over t of  w_t,s  summed over the key at the same relative place,
-               round(t (S - 1) / (T - 1)), and its two neighbours: cross-attention
-    separator  mean over t of  w_ts  summed over the special keys: <s>, </s>
-
-The kind is "broad" if the entropy is at least 0.9 of the maximum possible one (the mean over t of
-the logarithm of the number of keys that t sees); else the greatest of the three shares, if it is at
-least a half; else "mixed". Clark et al. (2019, section 3) and Voita et al. (2019, section 4) found
-heads that attend to the previous token and heads that attend to separators in trained models. A
-name says where a head attends on this text, not what it is for.
-
-# Tokens
-
-Two methods say which tokens contributed to a class; neither proves cause.
-
-*Attention rollout* (Abnar and Zuidema, 2020, section 3) traces attention back through the layers.
-With the mean `A_l` of a layer's heads, and half of everything passed on by the residual connection,
-
-    R = A'_L ... A'_2 A'_1,    A'_l = (A_l + I) / 2,
-
-row i of `R` is the share of position i's last vector that came from each token, if attention only
-mixed vectors. It uses no labels, and ignores what feed-forward networks and values do.
-
-*Gradient x input* (Shrikumar et al., 2016, section 3.2) measures how the label's logit changes:
-with the vector `x_i` that the model looks up for token i,
-
-    s_i = x_i . d logit / d x_i,
-
-is what the logit would lose, to first order, if `x_i` went to zero. The sign says for or against;
-far from `x_i` the slope may differ.
+docs/inspect.md defines the four numbers of a head, and the word for what they say of it. Clark et
+al. (2019, section 3) and Voita et al. (2019, section 4) found heads that attend to the previous
+token and heads that attend to separators in trained models.
 """
 
 from collections.abc import Iterator, Sequence
@@ -189,7 +155,9 @@ def _named(
 def rollout(mean_LSS: Tensor, pooling: Literal["first", "mean"]) -> Tensor:
     """Return each token's share in the pooled vector, (S); the shares sum to one.
 
-    `mean_LSS` is each layer's attention, averaged over its heads; `pooling` is the head's.
+    `R = A'_L ... A'_2 A'_1` with `A'_l = (A_l + I) / 2` (Abnar and Zuidema, 2020, section 3): the
+    residual connection passes on half of everything. `mean_LSS` is each layer's attention `A_l`,
+    averaged over its heads; `pooling` is the head's.
     """
     size = mean_LSS.shape[-1]
     identity_SS = torch.eye(size, dtype=torch.float64)
@@ -202,7 +170,9 @@ def rollout(mean_LSS: Tensor, pooling: Literal["first", "mean"]) -> Tensor:
 def gradient_input(model: EncoderOnly, ids: Sequence[int], label: int) -> Tensor:
     """Return `x_i . d logit_label / d x_i` for each token of one text, (S); either sign.
 
-    Computed in evaluation mode; the weights get no gradients.
+    To first order, it is what the logit would lose if `x_i`, the vector that the model looks up,
+    went to zero (Shrikumar et al., 2016, section 3.2). Computed in evaluation mode; the weights get
+    no gradients.
     """
     model = evaluation_view(model)
     ids_BL = torch.tensor([ids], device=model.embedding.weight.device)

@@ -93,16 +93,13 @@ class PositionInfo(NamedTuple):
         bias = self.bias[index] if isinstance(self.bias, nn.ModuleList) else self.bias
         return self._replace(angles=angles, bias=bias)
 
-    def rotation(self, *, local: bool) -> Angles | None:
-        """Return the angles of layers with a window (`local`) or without one."""
-        own = self.angles.local if local and self.angles is not None else None
-        return own or self.angles
-
     def place(self, x_BLHd: Tensor, norm: Callable[[Tensor], Tensor], *, local: bool) -> Tensor:
         """Return normalized and rotated queries or keys, `(B, H, L, d)`, in the scheme's order."""
-        angles = self.rotation(local=local)
+        angles = self.angles
         if angles is None:
             return norm(x_BLHd).transpose(1, 2)
+        if local and angles.local is not None:
+            angles = angles.local
         if angles.before_norm:
             return norm(rotate(x_BLHd.transpose(1, 2), angles))
         return rotate(norm(x_BLHd).transpose(1, 2), angles)
