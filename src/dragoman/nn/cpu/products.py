@@ -51,12 +51,7 @@ class Linear(nn.Linear):
 
 
 def _familiar_rows(rows: int) -> int:
-    """Round up to one of a few numbers: multiples of 8 up to 64, then of 64.
-
-    oneDNN compiles a kernel for each new shape, which takes as long as ten such products (measured:
-    5 to 10 ms). Batches of sentences rarely have the same number of tokens, and decoding
-    loses rows as sentences end.
-    """
+    """Round up to one of a few numbers, as oneDNN compiles a kernel for each new shape."""
     grid = 1 if rows <= 4 else 8 if rows <= 64 else 64
     return -(-rows // grid) * grid
 
@@ -83,10 +78,7 @@ def _least_rows(multiplications_per_row: int) -> int:
 def rows_are_independent(precision: Precision) -> bool:
     """Return whether a row of a module's product on this CPU has the same bits in any batch.
 
-    Seen so far with PyTorch 2.13: fp32 rows are independent with AVX-512, not with AVX2, where
-    PyTorch stays with MKL, or on a Xeon with AMX; bf16 rows are with AVX-512 units for bf16, not
-    with AMX units or with none. With PyTorch 2.11 and 2.12, whose oneDNN (3.10, 3.11) chooses
-    other kernels, fp32 rows are not independent.
+    It depends on the processor and on the version of PyTorch (docs/decisions.md).
     """
     with row_invariant_products(), autocast(precision, torch.device("cpu")):
         return rows_keep_bits(lambda linear: linear)
@@ -184,8 +176,7 @@ def row_invariant_products() -> Iterator[None]:
     the setting that makes PyTorch use oneDNN for plain float32 products.
 
     The setting belongs to the process: it is on in all threads while one of them is inside, and is
-    restored when the last one leaves, in any order of entering and leaving. So float32 training in
-    another thread at the same time has other last bits (docs/decisions.md). Inside the context
+    restored when the last one leaves (docs/decisions.md). Inside the context
     `torch.get_float32_matmul_precision` raises an error, so start `torch.compile` outside.
     """
     _USES.enter()
@@ -248,13 +239,10 @@ _USES = _Uses()  # one per process, like the setting
 def onednn_setting() -> str:
     """Return the precision setting under which this processor's oneDNN multiplies in full float32.
 
-    PyTorch gives float32 products to oneDNN if they may be less precise than float32: `bf16` means
-    "bfloat16 units if there are any", `tf32` the same for TF32 units. On processors without AMX,
-    `bf16` gives oneDNN in full accuracy (and `tf32` is ignored, so MKL computes); with AMX, `bf16`
-    loses half of the digits and `tf32` gives full accuracy. The error of one product tells which.
-    It is measured in a separate thread, which an autocast around the caller does not reach; of
-    several first callers at the same time, one measures. An executor would start no thread after
-    the main thread has ended; at exit none starts.
+    That is `bf16`, or with AMX, where it would lose half of the digits, `tf32`; the error of one
+    product tells which (docs/decisions.md). It is measured in a separate thread, which an autocast
+    around the caller does not reach; of several first callers at the same time, one measures. An
+    executor would start no thread after the main thread has ended; at exit none starts.
     """
     with _USES.lock:
         thread = Thread(target=_measured_setting)
