@@ -80,6 +80,12 @@ def lines_of(path: "Path") -> list[str]:
         return []
 
 
+def values_of(key: str, path: "Path") -> list[str]:
+    """Return the values of a key in a file of the system, whose lines are `key: value`."""
+    lines = (line.partition(":") for line in lines_of(path))
+    return [value.strip() for name, _, value in lines if name.strip() == key]
+
+
 M_ARENA_MAX = -8
 """glibc's number of the parameter."""
 ARENAS = 2

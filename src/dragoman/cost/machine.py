@@ -19,7 +19,7 @@ from dragoman.engine import freeze
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Rotary, autocast, inference, row_invariant_products
 from dragoman.nn.cpu.products import HALVES, Precision, training_products
-from dragoman.process import control_groups, lines_of
+from dragoman.process import control_groups, lines_of, values_of
 from dragoman.train.config import PrecisionSetting, TrainConfig
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
@@ -212,7 +212,7 @@ def _seconds_of(run: Callable[[], object]) -> float:
 def _reported_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    said = _said_of("model name", SYSTEM / "proc/cpuinfo")
+    said = values_of("model name", SYSTEM / "proc/cpuinfo")
     return said[0] if said else platform.processor() or platform.machine()
 
 
@@ -229,7 +229,7 @@ def memory_limit(device: torch.device, system: Path = SYSTEM) -> int | None:
     except (AttributeError, ValueError, OSError):
         return None
     swap = 1024 * sum(
-        int(said.split()[0]) for said in _said_of("SwapTotal", system / "proc/meminfo")
+        int(said.split()[0]) for said in values_of("SwapTotal", system / "proc/meminfo")
     )
     return min([total, *_group_limits(system)]) + swap
 
@@ -240,9 +240,3 @@ def _group_limits(system: Path) -> Iterator[int]:
         for name in ("memory.max", "memory.limit_in_bytes"):
             numbers = map(str.strip, lines_of(group / name))
             yield from (int(number) for number in numbers if number.isdecimal())
-
-
-def _said_of(key: str, path: Path) -> list[str]:
-    """Return the values of a key in a file of lines such as `key: value`."""
-    lines = (line.partition(":") for line in lines_of(path))
-    return [value.strip() for name, _, value in lines if name.strip() == key]

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
+from dragoman.process import values_of
 
 SOURCE = Path(__file__).with_name("native.c")
 V3 = frozenset(["avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"])
@@ -169,13 +170,9 @@ def _libraries() -> dict[str, Path]:
 
 def _features() -> frozenset[str]:
     """Return the features of the processor by their names in Linux."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return frozenset()
-    named = (line.partition(":") for line in lines)
-    found = (words for name, _, words in named if name.strip() in {"flags", "Features"})
-    return frozenset(next(found, "").split())
+    cpuinfo = Path("/proc/cpuinfo")
+    found = values_of("flags", cpuinfo) or values_of("Features", cpuinfo) or [""]
+    return frozenset(found[0].split())
 
 
 def _library() -> ctypes.CDLL:

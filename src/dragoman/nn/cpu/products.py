@@ -23,6 +23,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.backends import mkldnn
 
+from dragoman.process import values_of
+
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 Precision = Literal["fp32", "bf16"]
 Arithmetic = Literal["fp32", "bf16", "int8"]  # of decoding; int8 leaves the rest in fp32
@@ -199,10 +201,8 @@ def training_products(precision: str, device: torch.device) -> Iterator[None]:
 
 @cache
 def _is_amd(device: torch.device) -> bool:
-    try:
-        return device.type == "cpu" and b"AuthenticAMD" in Path("/proc/cpuinfo").read_bytes()
-    except OSError:
-        return False
+    vendors = values_of("vendor_id", Path("/proc/cpuinfo"))
+    return device.type == "cpu" and "AuthenticAMD" in vendors
 
 
 class _Uses:
