@@ -3,8 +3,8 @@
     h100 = device_named("h100", device_table())
     h100.peak("bf16")           # operations a second, as its maker says
 
-Strict TOML: an unknown key is an error with the nearest name. A device or a figure in the user's
-file replaces the shipped one; `fp32_tflops = 2.5` is short for `{value = 2.5}`.
+A figure in the user's file replaces the shipped one; `fp32_tflops = 2.5` is short for
+`{value = 2.5}`.
 """
 
 import os

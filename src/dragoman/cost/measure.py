@@ -2,9 +2,8 @@
 
     measured = measure(work, console)
 
-The job is assembled in a temporary folder as a run would do it, tokenizer and tokens included; then
-a validation, a checkpoint, some steps and some decoding are timed. If the recipe's data is missing,
-batches of the recipe's shape with random ids take its place, and the report says so.
+The job is assembled in a temporary folder as a run would do it, tokenizer and tokens included. If
+the recipe's data is missing, batches of its shape with random ids take its place.
 """
 
 import tempfile

@@ -147,10 +147,9 @@ class TokenCost:
 def fit_law(points: Sequence[Point], *, samples: int = REFITS, seed: int = 0) -> LawFit:
     """Fit the law, and fit it again to `samples` resampled sets of runs.
 
-    The runs of a sweep are planned, not sampled, so N and D are fixed and the residuals are
-    resampled: each set has the losses of the best fit times exp of residuals drawn with
-    replacement. They are centred and scaled by sqrt(n / (n - 5)), since five numbers were fitted to
-    them (Efron and Tibshirani 1993, chapter 9). The order of the runs affects only rounding.
+    N and D are planned, so the residuals are resampled: each set has the losses of the best fit
+    times exp of residuals drawn with replacement, centred and scaled by sqrt(n / (n - 5)), since
+    five numbers were fitted to them (Efron and Tibshirani 1993, chapter 9).
 
     Raises InputError for too few runs, sizes or lengths, and for a loss that is not above zero.
     """

@@ -1,8 +1,7 @@
 """What a scaling law says about finished runs: the law itself, predictions, budgets, more data.
 
-Only the end of a run is a fair point: before it, the learning rate has not fallen yet, and a long
-run at that point is worse than a short one planned to end there (Hoffmann et al. 2022, section
-3.1). So each run gives one point, its last validation, whatever it measured before.
+Each run gives one point, its last validation: before its end, the learning rate has not fallen yet
+(Hoffmann et al. 2022, section 3.1).
 """
 
 from collections.abc import Sequence
