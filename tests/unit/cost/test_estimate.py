@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cost.counting import FLOAT, decoding_step, step_of
+from dragoman.cost.counting import BATCH_TOKENS, FLOAT, decoding_step, step_of
 from dragoman.cost.estimate import (
-    BATCH_TOKENS,
     HOUR,
     Timings,
     bill_of,
