@@ -196,16 +196,12 @@ def estimate_several(
 ) -> SeveralEstimate:
     r"""Estimate a step of `devices` like the one of `rates`; `link` is in bytes a second.
 
-    With :math:`B` bytes of parameters, their gradients being as many, and :math:`n` devices in a
-    ring whose every link carries :math:`S` bytes a second and takes :math:`h` seconds to answer,
-
-    .. math:: t_{all-reduce} = 2 (n - 1) (B / (n S) + h)
-
-    once in a step (Patarasuk and Yuan, 2009): each device sends `n - 1` parts of the sum and then
-    `n - 1` parts of the result. With shards each batch gathers the weights twice and sums the
-    gradients once, a factor of 3 instead of 2, for each batch. PyTorch sends while it computes:
-    whole models during the backward pass of the last batch, two thirds of its time; shards all the
-    time. Whatever does not fit lengthens the step.
+    With :math:`B` bytes of gradients and :math:`n` devices in a ring, whose links carry :math:`S`
+    bytes a second and answer after :math:`h` seconds, a step sends for :math:`2 (n - 1) (B / (n S)
+    + h)` seconds (Patarasuk and Yuan, 2009). Shards gather the weights twice and sum the gradients
+    once, a factor of 3 instead of 2, for each batch. PyTorch sends while it computes: whole models
+    during the backward pass of the last batch, two thirds of its time; shards all the time.
+    Whatever does not fit lengthens the step.
     """
     train, parameters = work.recipe.train, work.parameters
     sharded = devices > 1 and train.shard == "on"
