@@ -114,11 +114,11 @@ def schedule(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
     if max_batch_tokens < 1:
         raise InputError(f"max_batch_tokens is {max_batch_tokens}; it must be 1 or more.")
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    batches: list[list[int]] = []
-    while order:
-        room = room_for(lengths[order[0]], max_batch_tokens)
-        batches.append(order[:room])
-        del order[:room]
+    batches, start = list[list[int]](), 0
+    while start < len(order):
+        end = start + room_for(lengths[order[start]], max_batch_tokens)
+        batches.append(order[start:end])
+        start = end
     return batches
 
 
