@@ -69,11 +69,6 @@ def near(flops: int, counted: int) -> bool:
     return abs(flops - counted) < 1e-3 * counted
 
 
-def step_flops(config: ModelConfig, shape: Shape, *, checkpointing: bool = False) -> int:
-    """Count a training step."""
-    return step_of(config, shape, activation_checkpointing=checkpointing).flops
-
-
 AGAIN = ("paper", "fused", "blocks-dropout", "packed")
 
 
@@ -84,7 +79,8 @@ def test_a_training_step_is_what_torch_counts(name: str, *, checkpointing: bool)
     """Forward and backward FLOPs of every variant are exact, also with activation checkpointing."""
     config, shape = CASES[name]
     expected = counted_training(config, shape, checkpointing=checkpointing)
-    assert near(step_flops(config, shape, checkpointing=checkpointing), expected)
+    found = step_of(config, shape, activation_checkpointing=checkpointing).flops
+    assert near(found, expected)
 
 
 @pytest.mark.parametrize(("length", "checkpointing"), [(700, True), (1300, False)], ids=str)
@@ -98,7 +94,8 @@ def test_a_pattern_costs_what_torch_counts(
     if pattern.is_causal:
         config = replace(DECODER, patterns=(pattern,))
     expected = counted_training(config, shape, checkpointing=checkpointing)
-    assert near(step_flops(config, shape, checkpointing=checkpointing), expected)
+    found = step_of(config, shape, activation_checkpointing=checkpointing).flops
+    assert near(found, expected)
 
 
 @pytest.mark.parametrize("length", [40, 700])

@@ -62,11 +62,6 @@ CASES: dict[str, tuple[ModelConfig, Shape]] = {
 }
 
 
-def training_memory(config: ModelConfig, shape: Shape, **options: Any) -> TrainingMemory:  # noqa: ANN401
-    """Return the memory of a dry training step."""
-    return step_of(config, shape, **options).memory
-
-
 def measured_step(
     config: ModelConfig, shape: Shape, *, precision: Precision, checkpointing: bool
 ) -> int:
@@ -97,9 +92,9 @@ def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:
     config, shape = CASES[name]
     precision: Precision = "bf16" if mode == "bf16" else "fp32"
     checkpointing = mode == "checkpointing"
-    found = training_memory(
+    found = step_of(
         config, shape, precision=precision, activation_checkpointing=checkpointing
-    )
+    ).memory
     expected = measured_step(config, shape, precision=precision, checkpointing=checkpointing)
     assert abs(found.total - expected) < 0.05 * expected
 
@@ -154,10 +149,10 @@ def test_a_dry_run_makes_and_draws_nothing() -> None:
     """
     config = replace(decoder_preset("gpt2-small"), vocab_size=50_257, num_layers=1)
     found: list[TrainingMemory] = []
-    taken = measured_peak(lambda: found.append(training_memory(config, TEXTS)))
+    taken = measured_peak(lambda: found.append(step_of(config, TEXTS).memory))
     assert taken < found[0].total / 100
     before = torch.random.get_rng_state()
-    training_memory(replace(DECODER, attention_dropout=0.1, layer_drop=0.2), TEXTS)
+    step_of(replace(DECODER, attention_dropout=0.1, layer_drop=0.2), TEXTS)
     decoding_memory(PAIRS, replace(SENTENCES, rows=2), beam_size=2)
     assert torch.equal(torch.random.get_rng_state(), before)
 
@@ -165,7 +160,7 @@ def test_a_dry_run_makes_and_draws_nothing() -> None:
 def test_the_parts_of_a_step() -> None:
     """Weights, gradients and two moments are fp32; activations are smaller in bf16."""
     parameters = sum(count_parameters(PAIRS).values())
-    fp32, bf16 = (training_memory(PAIRS, SENTENCES, precision=each) for each in ("fp32", "bf16"))
+    fp32, bf16 = (step_of(PAIRS, SENTENCES, precision=each).memory for each in ("fp32", "bf16"))
     for found in (fp32, bf16):
         assert found.weights == found.gradients == 4 * parameters
         assert 0 <= found.optimizer - 8 * parameters < 1000
@@ -175,7 +170,7 @@ def test_the_parts_of_a_step() -> None:
 
 def test_gradients_are_there_while_a_second_batch_is_learnt_from() -> None:
     """With several batches per step, the gradients stay allocated during the later ones."""
-    one, many = (training_memory(PAIRS, SENTENCES, accumulate=n) for n in (1, 5))
+    one, many = (step_of(PAIRS, SENTENCES, accumulate=n).memory for n in (1, 5))
     assert many.total - one.total == pytest.approx(one.gradients, rel=0.1)
 
 
@@ -183,14 +178,14 @@ def test_checkpointing_keeps_less_the_deeper_the_model() -> None:
     """Checkpointing keeps only the input of a layer: two more layers cost two more inputs."""
     shape = Shape(rows=2, length=200)
     kept = [
-        training_memory(
+        step_of(
             replace(DECODER, num_layers=n), shape, activation_checkpointing=True
-        ).activations
+        ).memory.activations
         for n in (1, 3)
     ]
     inputs = 2 * 4 * shape.rows * shape.length * DECODER.d_model
     assert kept[1] - kept[0] == pytest.approx(inputs, rel=0.15)
-    assert kept[1] < training_memory(replace(DECODER, num_layers=3), shape).activations / 2
+    assert kept[1] < step_of(replace(DECODER, num_layers=3), shape).memory.activations / 2
 
 
 def test_the_fused_loss_spares_the_logits() -> None:
@@ -198,4 +193,4 @@ def test_the_fused_loss_spares_the_logits() -> None:
     size = 20 * V
     config = replace(PAIRS, src_vocab_size=size, tgt_vocab_size=size)
     logits = 4 * SENTENCES.rows * SENTENCES.length * size
-    assert training_memory(config, SENTENCES).activations < logits / 2
+    assert step_of(config, SENTENCES).memory.activations < logits / 2
