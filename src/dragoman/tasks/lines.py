@@ -238,12 +238,14 @@ def joined(
     text, spans = "", list[tuple[int, int]]()
     for written, space in zip(parts, chain([""], spaces), strict=False):
         part = written.lstrip() if text else written
-        if text and part and not (_wide(text[-1]) or _wide(part[0])):
+        if text and part and not (is_wide(text[-1]) or is_wide(part[0])):
             text += "".join(" " if len(f"{c}.".splitlines()) > 1 else c for c in space) or " "
         spans.append((len(text), len(text) + len(part)))
         text += part
     return text, spans
 
 
-def _wide(letter: str) -> bool:
-    return unicodedata.east_asian_width(letter) in "WF"
+def is_wide(char: str) -> bool:
+    """Return whether a character is Chinese or Japanese; hangul is as wide but has spaces."""
+    wide = bool(char) and unicodedata.east_asian_width(char) in {"W", "F"}
+    return wide and "HANGUL" not in unicodedata.name(char, "")

@@ -115,12 +115,13 @@ def test_a_translation_is_one_line(text: str) -> None:
         (["One.", "Two."], "One. Two."),
         (["我喜欢。", "你呢？"], "我喜欢。你呢？"),
         (["我喜欢。", "Yes."], "我喜欢。Yes."),
+        (["안녕하세요.", "학생입니다."], "안녕하세요. 학생입니다."),
         (["One.", "", "Two."], "One. Two."),
         (["", "Two."], "Two."),
     ],
 )
 def test_parts_are_joined_as_their_script_writes(parts: list[str], line: str) -> None:
-    """Parts are joined by a space, except next to Chinese or empty parts."""
+    """Parts are joined by a space, also in Korean, except next to Chinese or empty parts."""
     assert joined(parts)[0] == line
 
 

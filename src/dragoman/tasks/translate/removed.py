@@ -13,6 +13,7 @@ from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 
+from dragoman.tasks.lines import is_wide
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import of_kind
 from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten, words_copied
@@ -147,7 +148,7 @@ def _apart(gap: Gap, before: str, after: str) -> str:
     if is_ideograph(before) and is_ideograph(after):
         first = last = first or last
     if all(map(_is_mark, gap.kept)) and not after.isspace():
-        first, last = first and not _is_wide(before), last and not _is_wide(after)
+        first, last = first and not is_wide(before), last and not is_wide(after)
     spaces = first and bool(before) and not before.isspace() and not is_wide_mark(before)
     return " " * spaces + gap.kept + " " * (last and not gap.kept[-1:].isspace())
 
@@ -198,21 +199,15 @@ def _is_mark(char: str) -> bool:
     return unicodedata.category(char)[0] == "P"
 
 
-def _is_wide(char: str) -> bool:
-    """Return whether a character is Chinese or Japanese; hangul is as wide but has spaces."""
-    wide = bool(char) and unicodedata.east_asian_width(char) in {"W", "F"}
-    return wide and "HANGUL" not in unicodedata.name(char, "")
-
-
 def is_wide_text(text: str) -> bool:
     """Return whether a text is Chinese or Japanese, whose words have a quarter of the letters."""
     letters = [*filter(str.isalpha, text)]
-    return 4 * sum(map(_is_wide, letters)) > len(letters)
+    return 4 * sum(map(is_wide, letters)) > len(letters)
 
 
 def is_wide_mark(char: str) -> bool:
     """Return whether a character is full-width punctuation."""
-    return _is_wide(char) and _is_mark(char)
+    return is_wide(char) and _is_mark(char)
 
 
 def _touch(line: str, first: Span, second: Span) -> bool:
