@@ -5,7 +5,6 @@ without a traceback. typer raises click's errors, which it vendors under a path 
 version; their names and attributes do not.
 """
 
-import errno
 import json
 import os
 import platform
@@ -70,9 +69,6 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 KINDS = {int: "a whole number", float: "a number"}
 """What the value of an option of this type must be."""
 
-NO_TEMPORARY = "No usable temporary directory"
-"""Words of the message that Python raises if a library asks for the folder during its import."""
-
 BEGUN = 3
 """Letters from which the beginning of a name means that name, whatever else is near."""
 
@@ -99,17 +95,9 @@ def _failure(error: Exception, given: Sequence[str]) -> DragomanError | None:
     """Return what to tell the user about an error; None for a bug."""
     if isinstance(error, UsageError):
         return InputError(_usage(error, given))
-    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-        return DragomanError(f"Cannot continue: {error.strerror}.")
-    if isinstance(error, FileNotFoundError) and NO_TEMPORARY in str(error):
-        return DragomanError(
-            f"No folder for temporary files can be written ({error.strerror}); set TMPDIR to one "
-            "that can."
-        )
-    if isinstance(error, OSError) and "--install-completion" in given:
-        return DragomanError(
-            f"Cannot write {error.filename}: {error.strerror}; --show-completion prints the lines."
-        )
+    if isinstance(error, OSError) and error.strerror:  # a full disk, a folder that is read-only
+        which = "" if error.filename is None else f"{error.filename}: "
+        return DragomanError(f"Cannot continue: {which}{error.strerror}.")
     if is_out_of_memory(error):
         return DragomanError(
             "Out of memory: use smaller batches (--max-batch-tokens; batch.max_tokens in "

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -125,37 +124,25 @@ def test_runs_are_listed(run: Run, tmp_path: Path) -> None:
     assert_refused(run("runs", tmp_path, "--price", "0"), "--price is 0.0; it must be above 0")
 
 
-def test_a_lack_of_a_temporary_folder_is_one_sentence(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device."),
+        (PermissionError(13, "Permission denied", "/.bashrc"), "/.bashrc: Permission denied."),
+    ],
+)
+def test_what_the_system_refuses_is_one_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: OSError, told: str
 ) -> None:
-    """Whatever the verb, as in a container whose disk is read only."""
+    """Whatever the verb, as in a container whose disk is read-only."""
 
     def evaluate() -> None:
-        """Ask for it, as sacreBLEU does while it is loaded."""
-        tempfile.gettempdir()
+        """Meet it."""
+        raise error
 
-    with monkeypatch.context() as patch:
-        patch.setattr(app, "VERBS", (evaluate,))
-        patch.setattr(tempfile, "tempdir", None)
-        patch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/none"])
-        done = run("evaluate")
-    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
-    assert done.err.startswith("dragoman: No folder for temporary files can be written (No usable ")
-    assert done.err.endswith("['/proc/none']); set TMPDIR to one that can.\n")
-
-
-def test_a_home_without_room_for_the_completion_is_one_sentence(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in a container whose user has none."""
-
-    def install() -> None:
-        raise PermissionError(13, "Permission denied", "/.bashrc")
-
-    monkeypatch.setattr("typer.completion.install", install)
-    done = run("--install-completion")
-    assert done.code == 1
-    assert done.err.startswith("dragoman: Cannot write /.bashrc: Permission denied; --show-")
+    monkeypatch.setattr(app, "VERBS", (evaluate,))
+    done = run("evaluate")
+    assert (done.code, done.out, done.err) == (1, "", f"dragoman: Cannot continue: {told}\n")
 
 
 def test_a_lack_of_memory_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
