@@ -6,22 +6,17 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.foreign_folders import FAMILIES
 from tests.parity.test_foreign_texts import make_folder
 from tests.system.cli.command import Run, in_own_process, write
 from tests.system.cli.test_wrong_input import assert_refused
 
-WEIGHTS = "model.safetensors"
-
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of three families, and a tokenizer of a fourth."""
+    """Folders of three families."""
     made = {name: tmp_path_factory.mktemp(name) for name in ("marian", "nllb", "t5")}
     for name, folder in made.items():
         make_folder(folder, name)
-    made["gpt2"] = tmp_path_factory.mktemp("gpt2")
-    FAMILIES["gpt2"](made["gpt2"])  # no weights
     return made
 
 
@@ -48,20 +43,13 @@ def test_a_pipe_in_place_of_the_config_is_not_waited_for(
     assert_refused(in_own_process("translate", folder, "A man."), "has model.safetensors but no")
 
 
-def test_a_tokenizer_of_another_model_is_told(
-    run: Run, folders: dict[str, Path], tmp_path: Path
-) -> None:
-    """It has other pieces than the weights have rows."""
-    folder = shutil.copytree(folders["gpt2"], tmp_path / "model")
-    for name in ("config.json", WEIGHTS):
-        shutil.copy(folders["marian"] / name, folder)
-    done = run("translate", folder, "A man.")
-    assert_refused(done, "source tokenizer has 700 pieces", "take both from one folder")
-
-
 def test_a_file_in_place_of_the_folder_is_told(run: Run, tmp_path: Path) -> None:
     """By what it is."""
-    for name, words in {"a.gguf": "llama.cpp", "a.pt": "fairseq", WEIGHTS: "is a file;"}.items():
+    for name, words in {
+        "a.gguf": "llama.cpp",
+        "a.pt": "fairseq",
+        "model.safetensors": "is a file;",
+    }.items():
         (tmp_path / name).write_bytes(b"")
         assert_refused(run("translate", tmp_path / name, "A man."), name, words)
 

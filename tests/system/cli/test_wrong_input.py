@@ -114,16 +114,6 @@ def test_bytes_that_are_no_text_are_told_with_their_line(
     assert_refused(piped, "standard input line 1 is not UTF-8")
 
 
-def test_impossible_options_are_told(run: Run, model: Path, tmp_path: Path) -> None:
-    """By the name of the option."""
-    file = write(tmp_path / "in", LINES)
-    assert_refused(run("translate", model, file, "--beam-size", "0"), "--beam-size is 0")
-    assert_refused(
-        run("translate", model, file, "--beam-size", "2", "--n-best", "3"), "n_best is 3"
-    )
-    assert_refused(run("translate", model, file, "--device", "toaster"), 'not on "toaster"')
-
-
 def test_the_output_must_not_be_the_input(
     run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

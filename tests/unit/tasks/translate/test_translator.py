@@ -253,8 +253,9 @@ def test_a_tokenizer_that_is_larger_than_the_model_is_refused() -> None:
     """Its pieces would have no embedding; the error names the side."""
     small, large = make_tokenizer(300), make_tokenizer(320)
     model = make_model(make_config(small))
-    with pytest.raises(InputError, match="The target tokenizer has"):
-        Translator(model, small, large)
+    for side, tokenizers in (("target", (small, large)), ("source", (large, small))):
+        with pytest.raises(InputError, match=f"The {side} tokenizer has .*; they do not belong"):
+            Translator(model, *tokenizers)
 
 
 def test_ids_without_a_piece_are_never_written() -> None:
