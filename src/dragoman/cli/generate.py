@@ -15,7 +15,7 @@ from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.decoding import GENERATING, Decoding, with_seed
 from dragoman.errors import InputError
 from dragoman.files.arriving import InputLines
-from dragoman.ranges import UNSET
+from dragoman.ranges import UNSET, Count, check_range
 from dragoman.wording import as_one_line, unescaped
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     """
     if prompt is not None and file is not None:
         raise InputError(f"Both a prompt and --file {file} are given; give one of them.")
-    if samples < 1:
-        raise InputError(f"samples is {samples}; it must be at least 1")
+    check_range("--samples", samples, Count)
     loading.check(model)
     from dragoman.tasks.generate.generator import Generator
 

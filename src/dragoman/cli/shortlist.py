@@ -7,7 +7,7 @@ import typer
 
 from dragoman.cli.output import ModelFolder, option
 from dragoman.cli.pipes import say
-from dragoman.errors import InputError
+from dragoman.ranges import Count, check_range
 
 SIZE = 50
 
@@ -27,17 +27,12 @@ def shortlist(
     """
     from dragoman.data.corpus import CorpusConfig, read_pairs
     from dragoman.folder.opening import open_folder
+    from dragoman.tasks.task import check_task
     from dragoman.tasks.translate.shortlist import learn_shortlist, save_shortlist
 
-    if size < 1:
-        raise InputError(f"--size is {size}; it must be 1 or more.")
+    check_range("--size", size, Count)
     folder = open_folder(model)
-    kind = folder.config.model.kind
-    if kind != "encoder-decoder":
-        raise InputError(
-            f"{model} holds a model of the kind {kind}, which does not translate; "
-            "give a translator."
-        )
+    check_task(folder, "translate")
     tokenizers = folder.tokenizers
     texts = list(read_pairs(CorpusConfig(src=str(src), tgt=str(tgt))))
     sides = zip(tokenizers, zip(*texts, strict=True), strict=True)

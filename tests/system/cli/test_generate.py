@@ -113,7 +113,7 @@ def test_impossible_requests_are_told(run: Run, folder: Path, model: Path, tmp_p
     """In one sentence, and none of them is a traceback."""
     file = write(tmp_path / "prompts", PROMPTS)
     assert_refused(run("generate", folder, "a", "--file", file), "give one of them")
-    assert_refused(run("generate", folder, "a", "--samples", "0"), "samples is 0")
+    assert_refused(run("generate", folder, "a", "--samples", "0"), "--samples is 0")
     assert_refused(run("generate", folder, "a", "--top-p", "3", "--seed", "1"), "--top-p is 3")
     assert_refused(run("generate", folder, "a", "--beam-size", "3"), "set temperature to 0")
     assert_refused(

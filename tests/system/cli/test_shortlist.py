@@ -39,9 +39,11 @@ def test_what_cannot_be_learnt_from_is_refused(run: Run, model: Path, tmp_path: 
     assert_refused(run("shortlist", model, "--src", src, "--tgt", short), "3 lines", "has 1")
     assert_refused(run("shortlist", model, "--src", src, "--tgt", empty), "no pair has text")
     options = ("--src", src, "--tgt", src)
-    assert_refused(run("shortlist", model, *options, "--size", "0"), "--size is 0", "1 or more")
+    assert_refused(
+        run("shortlist", model, *options, "--size", "0"), "--size is 0; it must be at least 1"
+    )
     other = save_generator(tmp_path / "generator")
-    assert_refused(run("shortlist", other, *options), "decoder-only", "does not translate")
+    assert_refused(run("shortlist", other, *options), "decoder-only, which continues texts")
     shutil.rmtree(other)
     assert_refused(run("shortlist", other, *options), "no model folder")
     assert not (model / "shortlist.safetensors").exists()
