@@ -167,7 +167,7 @@ class Generator(Answering[Decoding, Generation]):
     def stream(self, prompt: str, options: Decoding | None = None) -> Iterator[str]:
         """Yield the text of `generate` as it grows: whole characters, never taken back."""
         options = self._chosen(options)
-        yield from self._stream(self._prompt(prompt, self.encode(prompt, options)), options)
+        yield from self._stream(self.prompt(prompt, options), options)
 
     def _stream(self, prompt: Prompt, options: Decoding) -> Iterator[str]:
         growing = self.growing(options, begins_text=prompt.begins_text)

@@ -261,9 +261,7 @@ def _report(
     one, *others = found
     figures, lines = one.figures, list[Item](_scores(one))
     for two in others:
-        comparison = compare(
-            one.texts, two.texts, *references, tokenize=by["tokenize"], tgt_lang=by["tgt_lang"]
-        )
+        comparison = compare(one.texts, two.texts, *references, **by)
         against = {"name": two.name, **two.figures}
         figures |= {"against": against, "comparison": comparison.to_dict()}
         lines = [

@@ -268,14 +268,12 @@ class TranslateRecipe(RunRecipe):
     @property
     def hides_heads(self) -> str | None:
         """The setting, if any, with which no head can be trained to align."""
-        for name, value in (
-            ("batch.subword_sampling", self.batch.subword_sampling),
-            ("train.activation_checkpointing", self.train.activation_checkpointing),
-            ("train.r_drop", self.train.r_drop),
-        ):
-            if value:
-                return name
-        return None
+        hiding = {
+            "batch.subword_sampling": self.batch.subword_sampling,
+            "train.activation_checkpointing": self.train.activation_checkpointing,
+            "train.r_drop": self.train.r_drop,
+        }
+        return next((name for name, value in hiding.items() if value), None)
 
     def taking_over(self, folder: FolderConfig) -> Self:
         """Return the recipe with the folder's decoding options and, if unset, its languages."""

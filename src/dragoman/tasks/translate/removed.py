@@ -74,7 +74,10 @@ class Shortened:
         """Return the translation of the rest with the removed text in its place."""
         text, place_of = translation.text, self._place_in(translation)
         put = list[tuple[int, str, Gap]]()
-        for gap in self.gaps if is_wide_text(text) else map(_with_digits, self.gaps):
+        gaps = self.gaps
+        if not is_wide_text(text):
+            gaps = [replace(gap, kept=in_digits(gap.kept)) for gap in gaps]
+        for gap in gaps:
             place = place_of(gap.place)
             first, last = gap.beside
             if first == " " and last and not last.isspace():  # like an opening bracket
@@ -151,10 +154,6 @@ def _apart(gap: Gap, before: str, after: str) -> str:
         first, last = first and not is_wide(before), last and not is_wide(after)
     spaces = first and bool(before) and not before.isspace() and not is_wide_mark(before)
     return " " * spaces + gap.kept + " " * (last and not gap.kept[-1:].isspace())
-
-
-def _with_digits(gap: Gap) -> Gap:
-    return replace(gap, kept=in_digits(gap.kept))
 
 
 def _is_unspaced(char: str) -> bool:

@@ -228,7 +228,4 @@ def _train_tokenizers(recipe: TranslateRecipe, tags: Sequence[str]) -> Tokenizer
     if config.joint:
         joint = train(CorpusTexts(corpora, ("src", "tgt")))
         return joint, joint
-    return (
-        train(CorpusTexts(corpora, ("src",))),
-        train(CorpusTexts(corpora, ("tgt",))),
-    )
+    return train(CorpusTexts(corpora, ("src",))), train(CorpusTexts(corpora, ("tgt",)))
