@@ -171,10 +171,7 @@ def each_document(
         )
     load()  # an error of the model would affect every document
     folder = next(iter(places.values())).parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+    folder.mkdir(parents=True, exist_ok=True)
     failed = 0
     for number, (file, place) in enumerate(places.items(), 1):
         is_kept = to.resume and file in there and not to.overwrite

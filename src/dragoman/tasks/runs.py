@@ -30,10 +30,7 @@ def compare_runs(one: Path, two: Path) -> dict[str, Any]:
 
     Raises InputError for a folder that is not a run, a run without a step and a damaged file.
     """
-    try:
-        (recipe_a, a, beside_a), (recipe_b, b, beside_b) = _read_run(one), _read_run(two)
-    except OSError as error:
-        raise InputError(f"{error.filename} cannot be read: {error.strerror}.") from error
+    (recipe_a, a, beside_a), (recipe_b, b, beside_b) = _read_run(one), _read_run(two)
     settings = _differing(*_settings(recipe_a, recipe_b))
     settings.pop("out", None)
     setting = next((key for key in settings if key not in RESULT_NEUTRAL_SETTINGS), None)
