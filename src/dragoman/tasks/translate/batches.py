@@ -108,8 +108,6 @@ class PairBatches:
                 f"There is nothing to train on: every pair of {names} is empty on a side or "
                 f"longer than max_length = {self.config.max_length} tokens."
             )
-        if len({dataset.special for dataset in self.datasets}) > 1:
-            raise ValueError("the datasets were made with different tokenizers")
         first = np.cumsum([0, *map(len, self.datasets)])
         rows = np.concatenate(
             [
