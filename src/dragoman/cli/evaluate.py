@@ -93,6 +93,8 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
         print_found(report.figures, report.lines, as_json=as_json)
         for remark in (*(() if as_json else report.remarks), *report.warnings):
             say(remark)
+        if hyp is not None and not report.answers:
+            say(f"{hyp} is not written: this evaluation makes no texts.")
 
 
 def _check_there(path: Path) -> None:

@@ -132,8 +132,9 @@ def test_a_text_is_evaluated(run: Run, folder: Path, tmp_path: Path) -> None:
     total = figures["nats_per_token"] * figures["tokens"]
     assert figures["nats_per_char"] == pytest.approx(total / figures["characters"])
     assert figures["perplexity"] == pytest.approx(math.exp(figures["nats_per_token"]))
-    done = run("evaluate", folder, "--text", file)
+    done = run("evaluate", folder, "--text", file, "--hyp", tmp_path / "hyp")
     assert done.lines[0] == f"perplexity  {figures['perplexity']:.3f}"
+    assert done.err.endswith("hyp is not written: this evaluation makes no texts.\n")
     lines = json.loads(run("evaluate", folder, "--text", file, "--split", "line", "--json").out)
     assert lines["characters"] == figures["characters"] - 1  # the blank line is no document
     assert lines["nats_per_token"] != figures["nats_per_token"]
