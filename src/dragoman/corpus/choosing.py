@@ -134,7 +134,7 @@ def _fitting(keys: Keys, free: npt.NDArray[np.bool_], size: int) -> Numbers:
     """
     different, counts = np.unique(keys[free], return_counts=True)
     fits = np.zeros(len(different), np.bool_)
-    for number, count in enumerate(counts):
+    for number, count in enumerate(counts.tolist()):
         if count <= size:
             fits[number] = True
             size -= count

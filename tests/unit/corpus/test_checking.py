@@ -244,6 +244,8 @@ def test_a_set_has_whole_documents() -> None:
     assert sorted((chosen == n).sum() for n in range(3)) == [2, 4, 6]
     with pytest.raises(InputError, match="No document that is left has 1 pair or fewer"):
         split(lambda: pairs, (4, 1), 0, documents=names)
+    with pytest.raises(InputError, match="12 pairs are too few for sets of 100,0"):
+        split(lambda: pairs, (10**20, 1), 0)
 
 
 def test_where_documents_are_named(tmp_path: Path) -> None:
