@@ -100,12 +100,14 @@ def read_of(corpus: CorpusConfig, say: Callable[[str], None] = lambda _: None) -
 def documents_of(corpus: CorpusConfig, document: str) -> Iterator[str]:
     """Yield the name of each pair's document, from a column, a key or a third parallel file.
 
-    Raises InputError if a pair has none, and for a memory.
+    Raises InputError if a pair has none, for a memory, and for an empty name.
     """
     if corpus.tm is not None:
         raise InputError(
             f"{corpus.label} is a memory; --document needs --tsv, --jsonl, or --src and --tgt."
         )
+    if not document:
+        raise InputError("--document is empty; name a column, a key or a file, or leave it out.")
     if not corpus.src and document in corpus.keys:
         raise InputError(
             f"--document {document} has texts, not the names of their documents; give another."

@@ -270,6 +270,7 @@ def test_where_documents_are_named(tmp_path: Path) -> None:
         (documents_of(table, "src"), "src has texts, not the names of their documents"),
         (documents_of(lines, str(tmp_path / "b.doc")), "a.en has 2 lines but .*b.doc has 1"),
         (documents_of(CorpusConfig(tm="a.tmx"), "of"), "a.tmx is a memory; --document needs"),
+        (documents_of(lines, ""), "--document is empty; name a column"),
     ):
         with pytest.raises(InputError, match=message):
             list(names)
