@@ -12,9 +12,9 @@ from typing import Any
 from torch import Tensor
 
 from dragoman.convert.limits import refusal
-from dragoman.folder.foreign import WRITTEN, Family
+from dragoman.folder.foreign import Family, bart, bert, gpt2, llama
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
-from dragoman.nn import Causal, Full
+from dragoman.nn import Causal, Full, Rotary
 
 OF_TRAINING = {"init", "dropout", "attention_dropout", "ffn_dropout", "layer_drop"}
 """Fields that do not affect outputs."""
@@ -47,17 +47,22 @@ def counterpart(config: ModelConfig, length: int) -> Counterpart:
     """
     if isinstance(config, EncoderOnlyConfig) and config.word_features:  # no class has them
         raise refusal(config, "word_features", "Hugging Face's transformers")
-    ours = _explicit(config)
-    family, written = next(
-        (each, w)
-        for each in WRITTEN
-        if (w := each.written) and isinstance(ours, each.kind) and w.fits(ours)
-    )
+    arranged = ours = _explicit(config)
+    weights: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] = dict
+    match ours:
+        case EncoderOnlyConfig():
+            family, keys = bert.written(ours)
+        case EncoderDecoderConfig():
+            family, keys = bart.written(ours, length)
+            arranged, weights = bart.arranged(ours)
+        case DecoderOnlyConfig(positions=Rotary()):
+            family, keys = llama.written(ours, length)
+        case DecoderOnlyConfig():
+            family, keys = gpt2.written(ours)
     named = {
         key: getattr(ours, name) for name, key in family.fields.items() if isinstance(key, str)
     }
-    hf = {**named, **token_ids(ours), **written.config(ours, length)}
-    arranged, weights = written.arranged(ours)
+    hf = {**named, **token_ids(ours), **keys}
     found = Counterpart(family=family, config=hf, weights=weights)
     back = _explicit(family.config(hf))
     for field in fields(config):

@@ -12,7 +12,7 @@ from dragoman.errors import InputError
 from dragoman.folder.foreign import bart, bert, decoders, gemma, gpt2, llama, modernbert, t5
 from dragoman.folder.foreign.reading import HF, Family, unsupported
 
-__all__ = ["FAMILIES", "RULES", "WRITTEN", "Family", "family"]
+__all__ = ["FAMILIES", "RULES", "Family", "family"]
 
 FAMILIES: Mapping[str, Family] = {
     "bart": bart.BART,
@@ -47,8 +47,6 @@ FAMILIES: Mapping[str, Family] = {
     "umt5": t5.UMT5,
     "xlm-roberta": bert.XLM_ROBERTA,
 }
-WRITTEN = (*FAMILIES.values(), bart.PEGASUS)
-"""The families that our models can be exported to."""
 RULES = {name: rules for each in FAMILIES.values() for name, rules in each.tokenizers.items()}
 """Tokenizer rules by kind of tokenizer."""
 

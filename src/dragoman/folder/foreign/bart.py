@@ -11,7 +11,6 @@ FSMT (Ng et al., 2019): fairseq's translators of WMT19, the paper's model with t
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import torch
 from tokenizers import AddedToken
@@ -23,7 +22,6 @@ from dragoman.folder.foreign.reading import (
     HF,
     Family,
     Weights,
-    Written,
     activation,
     activation_name,
     equal,
@@ -57,6 +55,13 @@ DECODER_LAYER: Table = {
     "cross_attn.out_proj": "encoder_attn.out_proj",
     "cross_attn_residual.norm": "encoder_attn_layer_norm",
 }
+OLD: HF = {
+    "normalize_before": False,
+    "add_final_layer_norm": False,
+    "normalize_embedding": True,
+    "static_position_embeddings": False,
+}
+"""Keys in files of 2020, whose classes have had one value since."""
 STACKS = ("encoder", "decoder")
 ROUNDED = 3e-3  # sines in bf16 are off by 2e-3
 OFFSET = 2  # rows before position 0 in fairseq's table of positions
@@ -109,12 +114,6 @@ NAMES = Family(
         "decoder_start_token_id": 2,
         "eos_token_id": 2,
     },
-    only={
-        "normalize_before": False,
-        "add_final_layer_norm": False,
-        "normalize_embedding": True,
-        "static_position_embeddings": False,
-    },
     classes=("BartForConditionalGeneration",),
     fields={
         "src_vocab_size": "vocab_size",
@@ -158,93 +157,33 @@ NAMES = Family(
         "decoder.embed_positions.weights",
     ),
 )
-BART = replace(NAMES, whole=True)
-MBART = replace(
-    NAMES,
+BART = NAMES.variant(only=OLD, whole=True)
+MBART = NAMES.variant(
     classes=("MBartForConditionalGeneration",),
-    defaults={**NAMES.defaults, "decoder_start_token_id": None},
-    only={**NAMES.only, "normalize_before": True, "add_final_layer_norm": True},
-    settings={**NAMES.settings, "norm_position": "pre"},
+    defaults={"decoder_start_token_id": None},
+    only={**OLD, "normalize_before": True, "add_final_layer_norm": True},
+    settings={"norm_position": "pre"},
     tokenizers={
         "mbart": TokenizerRules(build=_mbart, mask=MASK, lang="en_XX", lang_last=True),
         "mbart50": TokenizerRules(build=_mbart50, mask=MASK, lang="en_XX"),
     },
 )
-WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
-"""Modules that write to the residual stream; all others read from it."""
-
-
-def _arranged(
-    ours: EncoderDecoderConfig,
-) -> tuple[EncoderDecoderConfig, Callable[[Weights], Weights]]:
-    """Permute the channels of the residual stream into the layout of Marian's positions.
-
-    Ours alternate sines and cosines; Marian has all sines, then all cosines. Permuting the channels
-    in the same way in every module that writes to or reads from the stream changes no output: norms
-    average over all channels, and the channels inside heads and feed-forward networks keep their
-    order.
-    """
-    if ours.positions != Sinusoidal():
-        return ours, dict
-    order = torch.cat([torch.arange(0, ours.d_model, 2), torch.arange(1, ours.d_model, 2)])
-
-    def moved(name: str, tensor: Tensor) -> Tensor:
-        module, leaf = name.split(".")[-2:]
-        if module in WRITES_THE_STREAM:
-            return tensor[order]
-        return tensor[:, order] if leaf == "weight" else tensor
-
-    return replace(ours, positions=Sinusoidal(layout="halves")), lambda weights: {
-        name: moved(name, tensor) for name, tensor in weights.items()
-    }
-
-
-def _config(ours: EncoderDecoderConfig, length: int) -> dict[str, Any]:
-    all_tied, tied_output = (ours.tie_embeddings == tying for tying in ("all", "target-output"))
-    return {
-        "decoder_vocab_size": ours.tgt_vocab_size,  # only Marian
-        "encoder_attention_heads": ours.num_heads,
-        "decoder_attention_heads": ours.num_heads,
-        "encoder_ffn_dim": ours.d_ff,
-        "decoder_ffn_dim": ours.d_ff,
-        "activation_function": activation_name(ours.activation),
-        "encoder_layerdrop": ours.layer_drop,
-        "decoder_layerdrop": ours.layer_drop,
-        "max_position_embeddings": length,
-        "share_encoder_decoder_embeddings": all_tied,
-        "tie_word_embeddings": all_tied or (tied_output and ours.norm_position == "post"),
-        "decoder_start_token_id": ours.bos_id,
-        "forced_eos_token_id": None,
-    }
-
-
-def _translators(*, pre_norm: bool) -> Written:
-    return Written(
-        fits=lambda ours: (ours.norm_position == "pre") == pre_norm,
-        config=_config,
-        arranged=_arranged,
-    )
-
-
-MARIAN = replace(
-    NAMES,
+MARIAN = NAMES.variant(
     classes=("MarianMTModel",),
     defaults={
-        **NAMES.defaults,
         "decoder_vocab_size": None,
         "share_encoder_decoder_embeddings": True,
         "decoder_start_token_id": 58100,
         "pad_token_id": 58100,
         "eos_token_id": 0,
     },
-    only={**NAMES.only, "normalize_embedding": False, "static_position_embeddings": True},
+    only={**OLD, "normalize_embedding": False, "static_position_embeddings": True},
     fields={
-        **NAMES.fields,
         "tgt_vocab_size": lambda hf: hf["decoder_vocab_size"] or hf["vocab_size"],
         "tie_embeddings": _tying,
         "positions": lambda _: Sinusoidal(layout="halves"),
     },
-    settings={"output_bias": True},
+    settings={"embedding_norm": False},
     ignored=(  # sines and cosines
         "encoder.embed_positions.weight",
         "decoder.embed_positions.weight",
@@ -252,33 +191,22 @@ MARIAN = replace(
     own_tokenizers=read_marian_own,
     tokenizer_files=MARIAN_FILES,
     vocabularies=marian_files,
-    written=_translators(pre_norm=False),
 )
-PEGASUS = replace(
-    MARIAN,
+PEGASUS = MARIAN.variant(
     classes=("PegasusForConditionalGeneration",),
-    fields={**MARIAN.fields, "tgt_vocab_size": "vocab_size"},
-    settings={**MARIAN.settings, "norm_position": "pre"},
-    written=_translators(pre_norm=True),
+    fields={"tgt_vocab_size": "vocab_size"},
+    settings={"norm_position": "pre"},
 )
 """Written, but not read: the published models have other tokenizers and positions."""
-M2M100 = replace(
-    NAMES,
+M2M100 = NAMES.variant(
     classes=("M2M100ForConditionalGeneration",),
-    defaults={
-        **NAMES.defaults,
-        "activation_function": "relu",
-        "scale_embedding": True,
-        "attention_dropout": 0.1,
-    },
-    only={},
+    defaults={"activation_function": "relu", "scale_embedding": True, "attention_dropout": 0.1},
     fields={
-        **NAMES.fields,
         "positions": lambda hf: Sinusoidal(
             layout="halves", exponent="d/2-1", first=required(hf, "pad_token_id") + 1
         ),
     },
-    settings={"norm_position": "pre"},
+    settings={"embedding_norm": False, "output_bias": False, "norm_position": "pre"},
     tokenizers={
         "nllb": NLLB,
         "m2m100": NLLB,
@@ -319,20 +247,17 @@ def _sinusoidal(table: Tensor, pad_id: int) -> bool:
     return bool((off.abs() < ROUNDED).all())
 
 
-FSMT = replace(
-    M2M100,
+FSMT = M2M100.variant(
     classes=("FSMTForConditionalGeneration",),
-    defaults={**M2M100.defaults, "attention_dropout": 0.0, "tie_word_embeddings": False},
+    defaults={"attention_dropout": 0.0, "tie_word_embeddings": False},
     fields={
-        **M2M100.fields,
         "src_vocab_size": "src_vocab_size",
         "tgt_vocab_size": "tgt_vocab_size",
         # the narrower networks are padded with units that are always 0
         "d_ff": lambda hf: max(required(hf, f"{stack}_ffn_dim") for stack in STACKS),
     },
-    settings={},
+    settings={"norm_position": "post"},
     modules={
-        **M2M100.modules,
         **{f"{stack}.layers.*.ffn.up": padded(f"{stack}.layers.*.fc1", 0) for stack in STACKS},
         **{f"{stack}.layers.*.ffn.down": padded(f"{stack}.layers.*.fc2", 1) for stack in STACKS},
         "output": instead("decoder.output_projection", "decoder.embed_tokens"),  # older: one matrix
@@ -344,3 +269,51 @@ FSMT = replace(
     own_tokenizers=read_fsmt,
     tokenizer_files=FSMT_FILES,
 )
+WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
+"""Modules that write to the residual stream; all others read from it."""
+
+
+def arranged(
+    ours: EncoderDecoderConfig,
+) -> tuple[EncoderDecoderConfig, Callable[[Weights], Weights]]:
+    """Permute the channels of the residual stream into the layout of Marian's positions.
+
+    Ours alternate sines and cosines; Marian has all sines, then all cosines. Permuting the channels
+    in the same way in every module that writes to or reads from the stream changes no output: norms
+    average over all channels, and the channels inside heads and feed-forward networks keep their
+    order.
+    """
+    if ours.positions != Sinusoidal():
+        return ours, dict
+    order = torch.cat([torch.arange(0, ours.d_model, 2), torch.arange(1, ours.d_model, 2)])
+
+    def moved(name: str, tensor: Tensor) -> Tensor:
+        module, leaf = name.split(".")[-2:]
+        if module in WRITES_THE_STREAM:
+            return tensor[order]
+        return tensor[:, order] if leaf == "weight" else tensor
+
+    return replace(ours, positions=Sinusoidal(layout="halves")), lambda weights: {
+        name: moved(name, tensor) for name, tensor in weights.items()
+    }
+
+
+def written(ours: EncoderDecoderConfig, length: int) -> tuple[Family, HF]:
+    """Return the class for one of our translators, and keys of its config."""
+    all_tied, tied_output = (ours.tie_embeddings == tying for tying in ("all", "target-output"))
+    pre_norm = ours.norm_position == "pre"
+    return PEGASUS if pre_norm else MARIAN, {
+        "decoder_vocab_size": ours.tgt_vocab_size,  # only Marian
+        "encoder_attention_heads": ours.num_heads,
+        "decoder_attention_heads": ours.num_heads,
+        "encoder_ffn_dim": ours.d_ff,
+        "decoder_ffn_dim": ours.d_ff,
+        "activation_function": activation_name(ours.activation),
+        "encoder_layerdrop": ours.layer_drop,
+        "decoder_layerdrop": ours.layer_drop,
+        "max_position_embeddings": length,
+        "share_encoder_decoder_embeddings": all_tied,
+        "tie_word_embeddings": all_tied or (tied_output and ours.norm_position == "post"),
+        "decoder_start_token_id": ours.bos_id,
+        "forced_eos_token_id": None,
+    }

@@ -9,7 +9,6 @@ pooler.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 from tokenizers import Tokenizer as Backend
@@ -18,9 +17,9 @@ from torch import Tensor
 from dragoman.errors import InputError
 from dragoman.folder.foreign.reading import (
     HF,
+    SIZES,
     Family,
     Reader,
-    Written,
     activation,
     activation_name,
     only,
@@ -53,14 +52,11 @@ DISTILBERT_LAYER: Table = {
     "ffn.down": "ffn.lin2",
     "ffn_residual.norm": "output_layer_norm",
 }
-MPNET_LAYER: Table = {
+MPNET_ATTENTION: Table = {
     "self_attn.q_proj": "attention.attn.q",
     "self_attn.kv_proj": joined("attention.attn.k", "attention.attn.v"),
     "self_attn.out_proj": "attention.attn.o",
     "self_attn_residual.norm": "attention.LayerNorm",
-    "ffn.up": "intermediate.dense",
-    "ffn.down": "output.dense",
-    "ffn_residual.norm": "output.LayerNorm",
 }
 OFFSET = 2  # rows before position 0 in RoBERTa's table, as in fairseq
 HEADS: Mapping[str, str] = {
@@ -148,20 +144,6 @@ def _camembert(_: TokenizerFolder, pieces: Pieces) -> Backend:
     return cut_at_words(backend, pieces.charsmap)
 
 
-def _config(ours: EncoderOnlyConfig, _: int) -> dict[str, Any]:
-    config = {
-        "type_vocab_size": max(1, ours.num_token_types),
-        "max_position_embeddings": ours.positions.num_positions or 1,
-        "hidden_act": activation_name(ours.activation),
-        "architectures": [f"Bert{HEADS[ours.head.kind]}"],
-        "tie_word_embeddings": True,
-    }
-    if isinstance(ours.head, ClassificationHead | TaggingHead):
-        config["id2label"] = dict(enumerate(ours.head.labels))
-        config["label2id"] = {label: number for number, label in enumerate(ours.head.labels)}
-    return config
-
-
 BERT = Family(
     kind=EncoderOnlyConfig,
     defaults={
@@ -176,11 +158,7 @@ BERT = Family(
     },
     only={"position_embedding_type": "absolute", "is_decoder": False, "tie_word_embeddings": True},
     fields={
-        "vocab_size": "vocab_size",
-        "d_model": "hidden_size",
-        "num_heads": "num_attention_heads",
-        "d_ff": "intermediate_size",
-        "num_layers": "num_hidden_layers",
+        **SIZES,
         "num_token_types": "type_vocab_size",
         "activation": activation("hidden_act"),
         "positions": lambda hf: Learned(max_length=hf["max_position_embeddings"]),
@@ -215,19 +193,15 @@ BERT = Family(
         "cls.seq_relationship.bias",
     ),
     stored=with_its_head("cls."),
-    written=Written(config=_config),
 )
-ROBERTA = replace(
-    BERT,
-    defaults={**BERT.defaults, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2},
-    only={**BERT.only, "pad_token_id": OFFSET - 1},
+ROBERTA = BERT.variant(
+    defaults={"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2},
+    only={"pad_token_id": OFFSET - 1},
     fields={
-        **BERT.fields,
         "positions": lambda hf: Learned(max_length=hf["max_position_embeddings"] - OFFSET),
         "head": _head("Roberta", always_gelu=True),
     },
     modules={
-        **BERT.modules,
         "embedding.positions": below("embeddings.position_embeddings", OFFSET),
         "head.pooler": "classifier.dense",
         "head.dense": "lm_head.dense",
@@ -239,34 +213,29 @@ ROBERTA = replace(
     },
     prefix="roberta.",
     stored=with_its_head("lm_head."),
-    written=None,
 )
-MPNET = replace(
-    ROBERTA,
-    defaults={**ROBERTA.defaults, "relative_attention_num_buckets": 32},
-    only={**ROBERTA.only, "relative_attention_num_buckets": 32},
+MPNET = ROBERTA.variant(
+    defaults={"relative_attention_num_buckets": 32},
+    only={"relative_attention_num_buckets": 32},
     fields={
-        **{key: source for key, source in ROBERTA.fields.items() if key != "num_token_types"},
         "positions": lambda hf: RelativeBias(max_length=hf["max_position_embeddings"] - OFFSET),
         "head": _head("MPNet", always_gelu=True),
     },
+    settings={"num_token_types": 0},
     modules={
-        **ROBERTA.modules,
-        **under("encoder.layers.*", "encoder.layer.*", MPNET_LAYER),
+        **under("encoder.layers.*", "encoder.layer.*", MPNET_ATTENTION),
         "encoder.bias": "encoder.relative_attention_bias",
     },
     prefix="mpnet.",
 )
-XLM_ROBERTA = replace(
-    ROBERTA,
-    fields={**ROBERTA.fields, "head": _head("XLMRoberta", always_gelu=True)},
+XLM_ROBERTA = ROBERTA.variant(
+    fields={"head": _head("XLMRoberta", always_gelu=True)},
     tokenizers=dict.fromkeys(
         ("xlm-roberta", "xlmroberta"), TokenizerRules(build=_xlm_roberta, mask=MASK, frame=FRAME)
     ),
 )
-CAMEMBERT = replace(
-    ROBERTA,
-    fields={**ROBERTA.fields, "head": _head("Camembert", always_gelu=True)},
+CAMEMBERT = ROBERTA.variant(
+    fields={"head": _head("Camembert", always_gelu=True)},
     tokenizers={"camembert": TokenizerRules(build=_camembert, mask=MASK, frame=FRAME)},
 )
 DISTILBERT = Family(
@@ -308,3 +277,18 @@ DISTILBERT = Family(
     ignored=("embeddings.position_ids",),
     stored=with_its_head("vocab_"),
 )
+
+
+def written(ours: EncoderOnlyConfig) -> tuple[Family, HF]:
+    """Return the class for one of our encoders, and keys of its config."""
+    config: dict[str, Any] = {
+        "type_vocab_size": max(1, ours.num_token_types),
+        "max_position_embeddings": ours.positions.num_positions or 1,
+        "hidden_act": activation_name(ours.activation),
+        "architectures": [f"Bert{HEADS[ours.head.kind]}"],
+        "tie_word_embeddings": True,
+    }
+    if isinstance(ours.head, ClassificationHead | TaggingHead):
+        config["id2label"] = dict(enumerate(ours.head.labels))
+        config["label2id"] = {label: number for number, label in enumerate(ours.head.labels)}
+    return BERT, config

@@ -13,7 +13,7 @@ epsilon.
 
 from dataclasses import replace
 
-from dragoman.folder.foreign.llama import LLAMA, MISTRAL, MOST_LAYERS, UNBIASED, patterns
+from dragoman.folder.foreign.llama import LLAMA, MISTRAL, MOST_LAYERS, patterns
 from dragoman.folder.foreign.reading import HF, only
 from dragoman.folder.foreign.rotary import rope_of, rope_type, rotary, rotary_of, two_bases
 from dragoman.folder.foreign.weights import fused, halves
@@ -35,16 +35,9 @@ def _fused_width(hf: HF) -> None:
         only(hf, "head_dim", hf["hidden_size"] // hf["num_attention_heads"])
 
 
-PHI3 = replace(
-    MISTRAL,
+PHI3 = MISTRAL.variant(
     classes=("Phi3ForCausalLM",),
     defaults={
-        **MISTRAL.defaults,
-        "vocab_size": 32_064,
-        "hidden_size": 3072,
-        "intermediate_size": 8192,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
         "num_key_value_heads": None,
         "max_position_embeddings": 4096,
         "original_max_position_embeddings": 4096,
@@ -53,15 +46,13 @@ PHI3 = replace(
         "pad_token_id": 32_000,
         "eos_token_id": 32_000,
     },
-    fields={**MISTRAL.fields, "positions": _partly_rotary, "head_dim": _fused_width},
+    fields={"positions": _partly_rotary, "head_dim": _fused_width},
     modules={
-        **LLAMA.modules,
         "decoder.layers.*.self_attn.q_proj": ATTENTION[0],
         "decoder.layers.*.self_attn.kv_proj": ATTENTION[1],
         "decoder.layers.*.ffn.up": GATED[0],
         "decoder.layers.*.ffn.value": GATED[1],
     },
-    written=None,
 )
 
 
@@ -78,16 +69,9 @@ def _windows(hf: HF) -> tuple[AttentionPattern, ...]:
     return patterns(hf, lambda layer: slides and layer in _unrotated(hf))
 
 
-SMOLLM3 = replace(
-    LLAMA,
+SMOLLM3 = LLAMA.variant(
     classes=("SmolLM3ForCausalLM",),
     defaults={
-        **LLAMA.defaults,
-        "vocab_size": 128_256,
-        "hidden_size": 2048,
-        "intermediate_size": 11_008,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 16,
         "num_key_value_heads": 4,
         "max_position_embeddings": 32_768,
         "rope_theta": 2e6,
@@ -101,62 +85,36 @@ SMOLLM3 = replace(
         "pad_token_id": 128_004,
     },
     fields={
-        **LLAMA.fields,
         "positions": lambda hf: replace(rotary(hf), unrotated=_unrotated(hf)),
         "patterns": _windows,
     },
-    written=None,
 )
-OLMO2 = replace(
-    LLAMA,
+OLMO2 = LLAMA.variant(
     classes=("Olmo2ForCausalLM",),
     defaults={
-        **LLAMA.defaults,
-        "vocab_size": 50_304,
-        "hidden_size": 4096,
-        "intermediate_size": 11_008,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
         "max_position_embeddings": 2048,
         "rms_norm_eps": 1e-5,
         "pad_token_id": 1,
         "bos_token_id": None,
         "eos_token_id": 50_279,
     },
-    fields={**UNBIASED, "bias": "attention_bias"},
-    settings={
-        **LLAMA.settings,
-        "ffn_bias": False,
-        "norm_position": "branch",
-        "qk_norm": "whole",
-    },
+    settings={"ffn_bias": False, "norm_position": "branch", "qk_norm": "whole"},
     modules={
-        **LLAMA.modules,
         "decoder.layers.*.self_attn_residual.out_norm": "layers.*.post_attention_layernorm",
         "decoder.layers.*.ffn_residual.out_norm": "layers.*.post_feedforward_layernorm",
     },
-    written=None,
 )
-OLMO3 = replace(
-    OLMO2,
+OLMO3 = OLMO2.variant(
     classes=("Olmo3ForCausalLM",),
-    defaults={**OLMO2.defaults, "sliding_window": 4096},
+    defaults={"sliding_window": 4096},
     fields={
-        **OLMO2.fields,
-        "positions": lambda hf: two_bases(hf, 5e5, 5e5),
+        "positions": lambda hf: two_bases(hf, hf.get("rope_theta") or 5e5, 5e5),
         "patterns": lambda hf: patterns(hf, lambda layer: (layer + 1) % 4 != 0),
     },
 )
-GRANITE = replace(
-    LLAMA,
+GRANITE = LLAMA.variant(
     classes=("GraniteForCausalLM",),
     defaults={
-        **LLAMA.defaults,
-        "vocab_size": 32_000,
-        "hidden_size": 4096,
-        "intermediate_size": 11_008,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
         "max_position_embeddings": 2048,
         "embedding_multiplier": 1.0,
         "residual_multiplier": 1.0,
@@ -164,11 +122,9 @@ GRANITE = replace(
         "logits_scaling": 1.0,
     },
     fields={
-        **LLAMA.fields,
         "embedding_scale": lambda hf: hf["embedding_multiplier"] / hf["residual_multiplier"],
         "norm_eps": lambda hf: hf["rms_norm_eps"] / hf["residual_multiplier"] ** 2,
         "attention_scale": lambda hf: float(hf["attention_multiplier"]),
         "logit_scale": lambda hf: 1 / hf["logits_scaling"],
     },
-    written=None,
 )

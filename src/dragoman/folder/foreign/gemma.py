@@ -8,9 +8,8 @@ another base in these. From its models that read images too, only the part for t
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dragoman.folder.foreign.llama import LLAMA, UNBIASED, patterns
+from dragoman.folder.foreign.llama import LLAMA, patterns
 from dragoman.folder.foreign.reading import HF, activation, only
 from dragoman.folder.foreign.rotary import two_bases
 from dragoman.folder.foreign.weights import Table, plus_one, under
@@ -63,17 +62,15 @@ NORMS: Table = {
     "ffn_residual.norm": plus_one("post_attention_layernorm"),
 }
 TWICE: Table = {
-    "self_attn_residual.norm": plus_one("input_layernorm"),
     "self_attn_residual.out_norm": plus_one("post_attention_layernorm"),
     "ffn_residual.norm": plus_one("pre_feedforward_layernorm"),
     "ffn_residual.out_norm": plus_one("post_feedforward_layernorm"),
     "self_attn.q_norm": plus_one("self_attn.q_norm"),
     "self_attn.k_norm": plus_one("self_attn.k_norm"),
 }
-GEMMA = replace(
-    LLAMA,
+GEMMA = LLAMA.variant(
+    classes=("GemmaForCausalLM",),
     defaults={
-        **LLAMA.defaults,
         "num_key_value_heads": 16,
         "head_dim": 256,
         "hidden_act": "gelu_pytorch_tanh",
@@ -83,30 +80,16 @@ GEMMA = replace(
         "bos_token_id": 2,
         "eos_token_id": 1,
     },
-    classes=("GemmaForCausalLM",),
-    fields={
-        **UNBIASED,
-        "bias": "attention_bias",
-        "activation": _activation,
-        "patterns": _causal,
-    },
-    settings={**LLAMA.settings, "ffn_bias": False, "scale_embedding": True},
+    fields={"activation": _activation, "patterns": _causal},
+    settings={"ffn_bias": False, "scale_embedding": True},
     modules={
-        **LLAMA.modules,
         **under("decoder.layers.*", "layers.*", NORMS),
         "decoder.final_norm": plus_one("norm"),
     },
-    written=None,
 )
-GEMMA2 = replace(
-    GEMMA,
+GEMMA2 = GEMMA.variant(
+    classes=("Gemma2ForCausalLM",),
     defaults={
-        **GEMMA.defaults,
-        "vocab_size": 256_000,
-        "hidden_size": 2304,
-        "intermediate_size": 9216,
-        "num_hidden_layers": 26,
-        "num_attention_heads": 8,
         "num_key_value_heads": 4,
         "hidden_activation": "gelu_pytorch_tanh",
         "query_pre_attn_scalar": 256,
@@ -114,39 +97,40 @@ GEMMA2 = replace(
         "attn_logit_softcapping": 50.0,
         "final_logit_softcapping": 30.0,
     },
-    classes=("Gemma2ForCausalLM",),
     fields={
-        **GEMMA.fields,
         "activation": activation("hidden_activation"),
         "attention_scale": lambda hf: hf["query_pre_attn_scalar"] ** -0.5,
         "patterns": lambda hf: _windows(hf, 2),
         "score_soft_cap": lambda hf: hf["attn_logit_softcapping"],
         "logit_soft_cap": lambda hf: hf["final_logit_softcapping"],
     },
-    settings={**GEMMA.settings, "norm_position": "sandwich"},
-    modules={**GEMMA.modules, **under("decoder.layers.*", "layers.*", TWICE)},
+    settings={"norm_position": "sandwich"},
+    modules=under("decoder.layers.*", "layers.*", TWICE),
 )
-GEMMA3 = replace(
-    GEMMA2,
+GEMMA3 = GEMMA2.variant(
+    classes=("Gemma3ForCausalLM",),
     defaults={
-        **GEMMA2.defaults,
+        # sizes that a part for text may leave out
         "vocab_size": 262_208,
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 8,
         "sliding_window_pattern": 6,
         "final_logit_softcapping": None,
         "max_position_embeddings": 131_072,
     },
-    classes=("Gemma3ForCausalLM",),
     fields={
-        **{key: value for key, value in GEMMA2.fields.items() if key != "score_soft_cap"},
         "patterns": lambda hf: _windows(hf, hf["sliding_window_pattern"]),
-        "positions": lambda hf: two_bases(hf, 1e6, hf.get("rope_local_base_freq") or 1e4),
+        "positions": lambda hf: two_bases(
+            hf, hf.get("rope_theta") or 1e6, hf.get("rope_local_base_freq") or 1e4
+        ),
     },
-    settings={**GEMMA2.settings, "qk_norm": True},
+    settings={"qk_norm": True, "score_soft_cap": None},
 )
-GEMMA3_WITH_IMAGES = replace(
-    GEMMA3,
-    only={**GEMMA3.only, "final_logit_softcapping": None},  # which this class does not read
+GEMMA3_WITH_IMAGES = GEMMA3.variant(
     classes=(*GEMMA3.classes, "Gemma3ForConditionalGeneration"),
+    only={"final_logit_softcapping": None},  # which this class does not read
     text=_text_part,
     outer="model.language_model.",
     renamed={

@@ -2,8 +2,8 @@
 
 from dragoman.folder.foreign.reading import (
     EVERY_DECODER,
+    HF,
     Family,
-    Written,
     activation,
     activation_name,
     required,
@@ -12,7 +12,7 @@ from dragoman.folder.foreign.reading import (
 from dragoman.folder.foreign.weights import Table, transposed, under
 from dragoman.folder.tokenizers.files import TokenizerRules
 from dragoman.models.config import DecoderOnlyConfig
-from dragoman.nn import Learned, Rotary
+from dragoman.nn import Learned
 
 LAYER: Table = {  # c_attn contains W_Q, W_K and W_V side by side
     "self_attn.q_proj": transposed("attn.c_attn", start=0, stop=1, parts=3),
@@ -64,13 +64,14 @@ GPT2 = Family(
     prefix="transformer.",
     ignored=("h.*.attn.bias", "h.*.attn.masked_bias"),  # causal masks in old files
     tokenizers={"gpt2": TokenizerRules(framed=False)},
-    written=Written(
-        fits=lambda ours: not isinstance(ours.positions, Rotary),
-        config=lambda ours, _: {
-            "n_inner": ours.d_ff,
-            "n_positions": ours.positions.num_positions or 1,
-            "activation_function": activation_name(ours.activation),
-            "scale_attn_weights": ours.attention_scale != 1.0,
-        },
-    ),
 )
+
+
+def written(ours: DecoderOnlyConfig) -> tuple[Family, HF]:
+    """Return the class for one of our other decoders, and keys of its config."""
+    return GPT2, {
+        "n_inner": ours.d_ff,
+        "n_positions": ours.positions.num_positions or 1,
+        "activation_function": activation_name(ours.activation),
+        "scale_attn_weights": ours.attention_scale != 1.0,
+    }

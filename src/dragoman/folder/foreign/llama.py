@@ -10,7 +10,6 @@ recipes.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, pre_tokenizers
@@ -19,8 +18,8 @@ from dragoman.errors import InputError
 from dragoman.folder.foreign.reading import (
     EVERY_DECODER,
     HF,
+    SIZES,
     Family,
-    Written,
     activation,
     activation_name,
     required,
@@ -109,47 +108,6 @@ def _rotary_before_norm(hf: HF) -> Rotary:
     return replace(rotary_of(hf, rope), before_norm=True)
 
 
-def _sliding(ours: DecoderOnlyConfig) -> int | None:
-    """Return the window size of the layers that have one."""
-    return next((p.size for p in ours.patterns if isinstance(p, SlidingWindow)), None)
-
-
-def _config(ours: DecoderOnlyConfig, length: int) -> dict[str, Any]:
-    assert isinstance(ours.positions, Rotary)  # noqa: S101 (else it does not fit)
-    window = _sliding(ours)
-    return {
-        "num_key_value_heads": ours.num_kv_heads,
-        "head_dim": ours.head_dim,
-        "hidden_act": activation_name(ours.activation),
-        "mlp_bias": ours.ffn_bias,
-        "max_position_embeddings": length,
-        "rope_parameters": {"rope_type": "default", "rope_theta": ours.positions.base},
-        "sliding_window": window,
-        "use_sliding_window": window is not None,
-    }
-
-
-def _qwen3_config(ours: DecoderOnlyConfig, length: int) -> dict[str, Any]:
-    kinds = ["full_attention" if p == Causal() else "sliding_attention" for p in ours.patterns]
-    return {**_config(ours, length), "layer_types": kinds}
-
-
-def _class_for(ours: DecoderOnlyConfig) -> str:
-    """Return the `model_type` of the class for one of our decoders with rotary positions."""
-    if ours.norm == "layer":
-        return "starcoder2"
-    if ours.qk_norm:
-        return "qwen3"
-    return "llama" if _sliding(ours) is None else "mistral"
-
-
-def _written(model_type: str, config: Callable[[DecoderOnlyConfig, int], HF] = _config) -> Written:
-    return Written(
-        fits=lambda ours: isinstance(ours.positions, Rotary) and _class_for(ours) == model_type,
-        config=config,
-    )
-
-
 QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -188,13 +146,9 @@ LLAMA = Family(
     only=EVERY_DECODER,
     classes=("LlamaForCausalLM",),
     fields={
-        "vocab_size": "vocab_size",
-        "d_model": "hidden_size",
-        "num_heads": "num_attention_heads",
+        **SIZES,
         "num_kv_heads": lambda hf: hf["num_key_value_heads"],
         "head_dim": lambda hf: hf["head_dim"],
-        "d_ff": "intermediate_size",
-        "num_layers": "num_hidden_layers",
         "activation": activation("hidden_act"),
         "bias": "attention_bias",
         "ffn_bias": "mlp_bias",
@@ -218,27 +172,16 @@ LLAMA = Family(
         "layers.*.self_attn.rotary_emb.inv_freq",
     ),
     tokenizers=dict.fromkeys(("llama", "mistral"), TokenizerRules(build=_tokenizer)),
-    written=_written("llama"),
 )
-UNBIASED = {key: source for key, source in LLAMA.fields.items() if "bias" not in key}
-"""Llama's fields for classes that do not read `attention_bias` and `mlp_bias`."""
-MISTRAL = replace(
-    LLAMA,
+MISTRAL = LLAMA.variant(
     classes=("MistralForCausalLM",),
-    defaults={
-        **LLAMA.defaults,
-        "num_key_value_heads": 8,
-        "sliding_window": 4096,
-    },
-    fields={**UNBIASED, "patterns": _everywhere},
-    settings={**LLAMA.settings, "bias": False},
-    written=_written("mistral"),
+    defaults={"num_key_value_heads": 8, "sliding_window": 4096},
+    fields={"patterns": _everywhere},
+    settings={"bias": False, "ffn_bias": None},
 )
-STARCODER2 = replace(
-    MISTRAL,
+STARCODER2 = MISTRAL.variant(
     classes=("Starcoder2ForCausalLM",),
     defaults={
-        **MISTRAL.defaults,
         "num_key_value_heads": 2,
         "hidden_act": "gelu_pytorch_tanh",
         "norm_epsilon": 1e-5,
@@ -248,25 +191,17 @@ STARCODER2 = replace(
         "bos_token_id": 50256,
         "eos_token_id": 50256,
     },
-    only={**EVERY_DECODER, "use_bias": True},
-    fields={
-        **MISTRAL.fields,
-        "norm_eps": "norm_epsilon",
-        "dropout": "residual_dropout",
-    },
-    settings={"norm_position": "pre"},
+    only={"use_bias": True},
+    fields={"norm_eps": "norm_epsilon", "dropout": "residual_dropout"},
+    settings={"gated": False, "norm": "layer", "bias": True},
     modules={
-        **MISTRAL.modules,
         "decoder.layers.*.ffn.up": "layers.*.mlp.c_fc",
         "decoder.layers.*.ffn.down": "layers.*.mlp.c_proj",
     },
-    written=_written("starcoder2"),
 )
-QWEN2 = replace(
-    LLAMA,
+QWEN2 = LLAMA.variant(
     classes=("Qwen2ForCausalLM",),
     defaults={
-        **LLAMA.defaults,
         "num_key_value_heads": 32,
         "use_sliding_window": False,
         "sliding_window": 4096,
@@ -274,30 +209,46 @@ QWEN2 = replace(
         "bos_token_id": None,
         "eos_token_id": None,
     },
-    fields={**UNBIASED, "patterns": _later},
-    settings={**LLAMA.settings, "bias": False, "qkv_bias": True},
+    fields={"patterns": _later},
+    settings={"bias": False, "ffn_bias": None, "qkv_bias": True},
     tokenizers=dict.fromkeys(("qwen2", "qwen3"), TokenizerRules(words=QWEN)),
-    written=None,
 )
-QWEN3 = replace(
-    QWEN2,
+QWEN3 = QWEN2.variant(
     classes=("Qwen3ForCausalLM",),
-    defaults={**QWEN2.defaults, "head_dim": 128},
-    fields={**QWEN2.fields, "bias": "attention_bias"},
-    settings={**LLAMA.settings, "ffn_bias": False, "qk_norm": True},
-    written=_written("qwen3", _qwen3_config),
+    defaults={"head_dim": 128},
+    fields={"bias": "attention_bias"},
+    settings={"ffn_bias": False, "qkv_bias": None, "qk_norm": True},
 )
-HUNYUAN = replace(
-    LLAMA,
+HUNYUAN = LLAMA.variant(
     classes=("HunYuanDenseV1ForCausalLM",),
-    defaults={**LLAMA.defaults, "rms_norm_eps": 1e-5, "pad_token_id": 0},
-    only={**EVERY_DECODER, "mlp_bias": False, "use_cla": False, "use_qk_norm": True},
-    fields={**LLAMA.fields, "positions": _rotary_before_norm},
-    settings={**LLAMA.settings, "qk_norm": True},
+    defaults={"rms_norm_eps": 1e-5, "pad_token_id": 0},
+    only={"mlp_bias": False, "use_cla": False, "use_qk_norm": True},
+    fields={"positions": _rotary_before_norm},
+    settings={"qk_norm": True},
     modules={
-        **LLAMA.modules,
         "decoder.layers.*.self_attn.q_norm": "layers.*.self_attn.query_layernorm",
         "decoder.layers.*.self_attn.k_norm": "layers.*.self_attn.key_layernorm",
     },
-    written=None,
 )
+
+
+def written(ours: DecoderOnlyConfig, length: int) -> tuple[Family, HF]:
+    """Return the class for one of our decoders with rotary positions, and keys of its config."""
+    assert isinstance(ours.positions, Rotary)  # noqa: S101 (the caller's choice)
+    window = next((p.size for p in ours.patterns if isinstance(p, SlidingWindow)), None)
+    keys = {
+        "num_key_value_heads": ours.num_kv_heads,
+        "head_dim": ours.head_dim,
+        "hidden_act": activation_name(ours.activation),
+        "mlp_bias": ours.ffn_bias,
+        "max_position_embeddings": length,
+        "rope_parameters": {"rope_type": "default", "rope_theta": ours.positions.base},
+        "sliding_window": window,
+        "use_sliding_window": window is not None,
+    }
+    if ours.norm == "layer":
+        return STARCODER2, keys
+    if ours.qk_norm:
+        kinds = ["full_attention" if p == Causal() else "sliding_attention" for p in ours.patterns]
+        return QWEN3, {**keys, "layer_types": kinds}
+    return (LLAMA if window is None else MISTRAL), keys

@@ -5,25 +5,23 @@ rotary positions of another base. The first layer reads the embeddings, which ar
 they are. The heads that classify texts or tokens are not read.
 """
 
-from dataclasses import replace
-
 from dragoman.errors import InputError
 from dragoman.folder.foreign.bert import with_its_head
 from dragoman.folder.foreign.llama import patterns
 from dragoman.folder.foreign.reading import (
     HF,
+    SIZES,
     Family,
     activation,
     equal,
-    only,
     token_ids,
     unsupported,
 )
-from dragoman.folder.foreign.rotary import rotary_of
+from dragoman.folder.foreign.rotary import two_bases
 from dragoman.folder.foreign.weights import Table, fused, halves, under
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.heads import Head, MaskedLanguageHead, NoHead
-from dragoman.nn import AttentionPattern, Full, Rotary, SlidingWindow
+from dragoman.nn import AttentionPattern, Full, SlidingWindow
 
 ATTENTION, GATED = fused("attn.Wqkv"), halves("mlp.Wi")
 LAYER: Table = {
@@ -36,8 +34,6 @@ LAYER: Table = {
     "ffn.down": "mlp.Wo",
     "ffn_residual.norm": "mlp_norm",
 }
-
-
 CLASSES = ("ModernBertModel", "ModernBertForMaskedLM")
 
 
@@ -58,23 +54,9 @@ def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
     return patterns(hf, lambda layer: layer % period != 0, Full(), near)
 
 
-def _positions(hf: HF) -> Rotary:
-    """Return rotary positions of two bases, by kind of layer or, in old files, by two keys."""
-    kinds: HF = hf.get("rope_parameters") or {}
-    whole = {"rope_theta": hf["global_rope_theta"], **(kinds.get("full_attention") or {})}
-    near = {"rope_theta": hf["local_rope_theta"], **(kinds.get("sliding_attention") or {})}
-    only(near, "rope_type", "default")
-    return replace(rotary_of(hf, whole), local_base=near["rope_theta"])
-
-
 MODERNBERT = Family(
     kind=EncoderOnlyConfig,
     defaults={
-        "vocab_size": 50_368,
-        "hidden_size": 768,
-        "intermediate_size": 1152,
-        "num_hidden_layers": 22,
-        "num_attention_heads": 12,
         "max_position_embeddings": 8192,
         "hidden_activation": "gelu",
         "norm_eps": 1e-5,
@@ -100,13 +82,9 @@ MODERNBERT = Family(
         "rope_scaling": None,
     },
     fields={
-        "vocab_size": "vocab_size",
-        "d_model": "hidden_size",
-        "num_heads": "num_attention_heads",
-        "d_ff": "intermediate_size",
-        "num_layers": "num_hidden_layers",
+        **SIZES,
         "activation": activation("hidden_activation"),
-        "positions": _positions,
+        "positions": lambda hf: two_bases(hf, hf["global_rope_theta"], hf["local_rope_theta"]),
         "patterns": _patterns,
         "norm_eps": "norm_eps",
         "head": _head,

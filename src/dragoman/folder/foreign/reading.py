@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,26 +45,19 @@ WRONG_TYPE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticErro
 """Errors that a reader may raise for a value of the wrong type."""
 EVERY_DECODER: HF = {"is_causal": True, "per_layer_config": None}
 """What `Family.only` contains for a decoder: its class reads these keys from any config."""
+SIZES = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden_size",
+    "num_heads": "num_attention_heads",
+    "d_ff": "intermediate_size",
+    "num_layers": "num_hidden_layers",
+}
+"""Fields of most models with a single stack."""
 UNKNOWN_ID = -1
 """Id of a token that the config does not name; the tokenizer may."""
 
 
 Weights = Mapping[str, Tensor]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """How to export a model trained by dragoman to a family: its tables are applied in reverse.
-
-    Its functions receive configs in which defaults that depend on other fields are filled in.
-    """
-
-    fits: Callable[[Any], bool] = lambda _: True
-    """Whether one of our configs of the family's kind maps to this family; only one may fit."""
-    config: Callable[[Any, int], HF]
-    """Returns the keys that no field maps to by name, for a number of positions."""
-    arranged: Callable[[Any], tuple[Any, Callable[[Weights], Weights]]] = lambda ours: (ours, dict)
-    """Returns the config in the family's layout, with the same output, and a map of our weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +104,20 @@ class Family:
     """Returns the files of the family's own format that number the pieces."""
     whole: bool = False
     """Whether a text is read as a whole instead of by sentences: to summarise and answer."""
-    written: Written | None = None
-    """Which of our models can be exported to it, and how; None if none can."""
+
+    def variant(self, **changes: Any) -> "Family":  # noqa: ANN401 (the fields)
+        """Return a family with these changes: rows are added to the tables, or replace theirs.
+
+        A field of ours that one of the two reads and the other sets is as the variant has it.
+        """
+        tables = {
+            name: {**getattr(self, name), **changes.get(name, {})}
+            for name in ("defaults", "only", "fields", "settings", "modules")
+        }
+        for name, other in (("fields", "settings"), ("settings", "fields")):
+            for key in changes.get(name, {}):
+                tables[other].pop(key, None)
+        return replace(self, **changes | tables)
 
     def config(self, hf: HF) -> ModelConfig:
         """Return our config. Raises InputError, naming the key, for an unsupported value."""

@@ -52,13 +52,14 @@ def rotary_of(hf: HF, rope: HF, *, partly: bool = False) -> Rotary:
 def two_bases(hf: HF, base: float, near: float) -> Rotary:
     """Return rotary positions whose parameters differ between layers with and without a window.
 
-    Layers with a window are not scaled. `base` and `near` are the default bases of the two; before
-    version 5 of transformers, that of the others was `rope_theta`, and `rope_scaling` theirs.
+    Layers with a window are not scaled; before version 5 of transformers, `rope_scaling` was that
+    of the others. `base` and `near` are the bases without and with a window, if `rope_parameters`
+    has none.
     """
     only(hf, "original_max_position_embeddings", None)  # their classes read it elsewhere alone
     kinds: HF = hf.get("rope_parameters") or {}
     scaled = kinds.get("full_attention") or {"rope_type": "default"}  # kept by a mere `type`
-    whole = {"rope_theta": hf.get("rope_theta") or base, **scaled}
+    whole = {"rope_theta": base, **scaled}
     local = {"rope_theta": near, **(kinds.get("sliding_attention") or {})}
     if rope_type(local) != "default":
         raise InputError(unsupported("rope_type", rope_type(local), "windows need default"))

@@ -183,20 +183,17 @@ T5 = Family(
     ),
     whole=True,
 )
-MT5 = replace(
-    T5,
-    defaults={**T5.defaults, "feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0},
+MT5 = T5.variant(
     classes=("MT5ForConditionalGeneration",),
-    fields={**T5.fields, "tie_embeddings": lambda _: "source-target", "logit_scale": lambda _: 1.0},
+    defaults={"feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0},
+    settings={"tie_embeddings": "source-target", "logit_scale": 1.0},
     stored=lambda hf, _: hf,
 )
-UMT5 = replace(
-    T5,
-    defaults={**T5.defaults, "feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0},
+UMT5 = T5.variant(
     classes=("UMT5ForConditionalGeneration",),
-    fields={**T5.fields, "positions": lambda hf: replace(_positions(hf), per_layer=True)},
+    defaults={"feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0},
+    fields={"positions": lambda hf: replace(_positions(hf), per_layer=True)},
     modules={
-        **T5.modules,
         "encoder.bias.*": "encoder.block.*.layer.0.SelfAttention.relative_attention_bias",
         "decoder.bias.*": "decoder.block.*.layer.0.SelfAttention.relative_attention_bias",
     },
