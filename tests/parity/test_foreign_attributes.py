@@ -64,6 +64,7 @@ ROTARY: list[dict[str, Any]] = [
             ({"type": "dynamic", "factor": 3.0}, {}),
             ({"type": "dynamic", "factor": 1.0, "alpha": 50.0}, {}),
             ({"type": "yarn", "factor": 3.0}, {"original_max_position_embeddings": 10}),
+            ({"type": "yarn", "factor": None}, {"original_max_position_embeddings": 10}),
             ({"type": "yarn", "factor": 3.0, "truncate": False}, {}),
             ({"type": "yarn", "factor": 3.0, **LONG}, {}),
             ({"type": "default", **LONG}, {}),

@@ -8,14 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.parity.foreign import computing_in
-from tests.parity.foreign_sizes import BERT, LLAMA
+from tests.parity.foreign_sizes import LLAMA
 from tests.parity.test_foreign_files import explicit
 from transformers import AutoConfig, LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from dragoman.folder.foreign import FAMILIES, family
+from dragoman.folder.foreign import family
 from dragoman.folder.foreign.rotary import rotary
-from dragoman.nn import DynamicScaling, Llama3Scaling, LongRope, Rotary, YaRN
+from dragoman.nn import LongRope, Rotary
 
 FACTORS = st.floats(1.0, 40.0)
 SCALINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -76,55 +76,6 @@ def test_angles_are_theirs(kind: str, data: st.DataObject) -> None:
     torch.testing.assert_close(ours.sin_Lp, sin[0, :, :half], rtol=0, atol=1e-9)
 
 
-OLD = {"max_position_embeddings": 4096}
-TOLD: dict[str, tuple[dict[str, Any], Rotary]] = {
-    "nothing": ({}, Rotary()),
-    "no-scaling": ({"rope_theta": 5e5, "rope_scaling": None}, Rotary(base=5e5)),
-    "rope-type": (
-        {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-        Rotary(scaling=DynamicScaling(factor=2.0, trained_length=4096)),
-    ),
-    "yarn-of-qwen": (
-        {
-            "rope_theta": 1e6,
-            "rope_scaling": {
-                "type": "yarn",
-                "factor": 4.0,
-                "original_max_position_embeddings": 32768,
-            },
-        },
-        Rotary(base=1e6, scaling=YaRN(factor=4.0, trained_length=32768)),
-    ),
-    "yarn-by-lengths": (
-        {
-            "rope_scaling": {"rope_type": "yarn", "factor": None},
-            "original_max_position_embeddings": 1024,
-        },
-        Rotary(scaling=YaRN(factor=4.0, trained_length=1024)),
-    ),
-    "llama-3.1": (
-        {
-            "rope_theta": 5e5,
-            "rope_scaling": {
-                "factor": 8.0,
-                "low_freq_factor": 1.0,
-                "high_freq_factor": 4.0,
-                "original_max_position_embeddings": 8192,
-                "rope_type": "llama3",
-            },
-        },
-        Rotary(base=5e5, scaling=Llama3Scaling()),
-    ),
-}
-
-
-@pytest.mark.parametrize("told", TOLD)
-def test_old_and_new_files_say_the_same(told: str) -> None:
-    """`rope_theta` and `rope_scaling` of old files, and `rope_parameters` of new ones, are read."""
-    keys, expected = TOLD[told]
-    assert rotary({**OLD, **keys}) == expected
-
-
 def test_phi_3_is_read_in_files_of_any_version() -> None:
     """As Phi-4-mini is published, with code of its own, and as transformers 5 writes it."""
     scaling = {"type": "longrope", "short_factor": [1] * 48, "long_factor": [1.5] * 48}
@@ -140,22 +91,3 @@ def test_phi_3_is_read_in_files_of_any_version() -> None:
     assert config.positions.scaling == LongRope(
         short=(1.0,) * 48, long=(1.5,) * 48, trained_length=4096, attention_factor=factor
     )
-
-
-TWO_THETAS = {"global_rope_theta": 500.0, "local_rope_theta": 50.0}
-
-
-@pytest.mark.parametrize(
-    ("name", "keys"),
-    [
-        ("granite", {**LLAMA, "rope_theta": 1e7}),
-        ("modernbert", {**BERT, **TWO_THETAS, "global_attn_every_n_layers": 2}),
-        ("olmo2", {**LLAMA, "rope_theta": 5e5}),
-        ("smollm3", {**LLAMA, "rope_theta": 5e6, "no_rope_layers": [0, 1]}),
-    ],
-)
-def test_bases_are_read_in_files_of_any_version(name: str, keys: dict[str, Any]) -> None:
-    """By keys of their own, as published, and in `rope_parameters`, as transformers 5 writes it."""
-    new, config = AutoConfig.for_model(name, **keys).to_dict(), FAMILIES[name].config
-    assert "rope_parameters" in new
-    assert explicit(config(new)) == explicit(config(keys))
