@@ -25,7 +25,7 @@ from transformers import AutoConfig
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign import FAMILIES, family
-from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
+from dragoman.models import DecoderOnlyConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.heads import TaggingHead
 
 State = dict[str, Tensor]
@@ -165,21 +165,6 @@ def explicit(config: ModelConfig) -> ModelConfig:
     """Return the config with derived fields set, as their class does."""
     kv_heads = config.num_kv_heads or config.num_heads
     return replace(config, head_dim=config.width, num_kv_heads=kv_heads)
-
-
-def test_t5_says_in_two_ways_that_it_scales() -> None:
-    """Before transformers 5 `tie_word_embeddings` told which version of T5 it is."""
-    config = FAMILIES["t5"].config
-    scaled, plain = (config({"model_type": "t5", **T5, **keys}) for keys in (
-        {"scale_decoder_outputs": True, "tie_word_embeddings": True},
-        {"scale_decoder_outputs": False, "tie_word_embeddings": True},
-    ))  # fmt: skip
-    assert config({"model_type": "t5", **T5}) == scaled
-    assert config({"model_type": "t5", **T5, "tie_word_embeddings": False}) == plain
-    assert isinstance(scaled, EncoderDecoderConfig)
-    assert isinstance(plain, EncoderDecoderConfig)
-    assert (scaled.logit_scale, scaled.tie_embeddings) == (12**-0.5, "all")
-    assert (plain.logit_scale, plain.tie_embeddings) == (1.0, "source-target")
 
 
 PADS = {"pad_id": "pad_token_id"}

@@ -215,24 +215,6 @@ def test_a_stream_gives_the_whole_text(tmp_path: Path, family: str) -> None:
         assert ours.decode_rest(ours.encode_rest([" " + line])[0]) == " " + line
 
 
-@pytest.mark.parametrize("lower", [True, False])
-@pytest.mark.parametrize("strip", [True, False, None])
-def test_accents_are_those_that_they_keep(
-    tmp_path: Path, *, strip: bool | None, lower: bool
-) -> None:
-    """BERT's files set lower case and the removal of accents separately."""
-    config = FAMILIES["bert"](tmp_path, fast=False)
-    said = {"tokenizer_class": "BertTokenizer", "strip_accents": strip, "do_lower_case": lower}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(said))
-    ours, _ = read_tokenizers(tmp_path, config)
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    assert set("üß") & {piece.strip("#") for piece in ours.tokens(range(ours.vocab_size))} or lower
-    for line in (*SENTENCES, "Übergroß", "e\u0301te\u0301", "LÄUFT läuft lauft"):
-        wanted = theirs(line, add_special_tokens=False).input_ids
-        assert ours.encode(line) == wanted, line
-
-
 @pytest.mark.parametrize(
     ("family", "key", "value"),
     [
@@ -244,11 +226,12 @@ def test_accents_are_those_that_they_keep(
         *((family, "add_eos_token", False) for family in ("bart", "xlm-roberta", "fsmt", "t5")),
     ],
 )
+@pytest.mark.parametrize("fast", [True, False])
 def test_settings_overrule_a_tokenizer_json_as_theirs(
-    tmp_path: Path, family: str, key: str, value: object
+    tmp_path: Path, family: str, key: str, value: object, *, fast: bool
 ) -> None:
-    """Their classes build some parts by the settings, and know no others."""
-    both(tmp_path, family)
+    """Their classes build some parts by the settings, and know no others; as older folders do."""
+    both(tmp_path, family, fast=fast)
     set_keys(tmp_path, "tokenizer_config.json", **{key: value})
     config = json.loads((tmp_path / "config.json").read_bytes())
     ours, theirs = read_tokenizers(tmp_path, config)[0], transformers.AutoTokenizer

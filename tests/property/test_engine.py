@@ -295,17 +295,17 @@ def test_rows_may_become_more(precision: Arithmetic) -> None:
     assert distance(fast.step(ids_N, state).float(), fast.step(ids_N, whole).float()) < 0.05
 
 
-@pytest.mark.parametrize("pattern", [Strided(stride=2), LinearAttention()], ids=lambda p: p.kind)
-def test_other_patterns_stay_with_the_model(pattern: Any) -> None:  # noqa: ANN401 -- any pattern
-    """A decoder whose tokens do not see the whole prefix has no plan."""
-    model = make_model(replace(SMALL, decoder_patterns=(pattern,)), torch.float32)
-    assert freeze(model, "fp32") is model
-
-
-def test_windows_with_a_bias_stay_with_the_model() -> None:
-    """The engine's bias counts from the first position that is read."""
-    config = replace(SMALL, decoder_patterns=(SlidingWindow(size=3),), positions=ALiBi())
-    model = make_model(config, torch.float32)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"decoder_patterns": (Strided(stride=2),)},
+        {"decoder_patterns": (LinearAttention(),)},
+        {"decoder_patterns": (SlidingWindow(size=3),), "positions": ALiBi()},
+    ],
+)
+def test_other_patterns_stay_with_the_model(changed: dict[str, Any]) -> None:
+    """Tokens must see the whole prefix or, without a bias, the positions of a window."""
+    model = make_model(replace(SMALL, **changed), torch.float32)
     assert freeze(model, "fp32") is model
 
 

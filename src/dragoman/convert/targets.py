@@ -7,7 +7,7 @@ answers are those of our model.
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
 from dragoman.convert.ctranslate import CTranslate2
 from dragoman.convert.eight_bits import quantize
@@ -63,10 +63,6 @@ def convert(
     InputError for an unsupported model or if the target's package is missing, DragomanError if the
     sides differ; then `out` is not created.
     """
-    if to not in TARGETS:
-        *others, last = get_args(TargetName)
-        known = f"{', '.join(others)} or {last}"
-        raise InputError(f"there is no target {to}; a model is converted to {known}")
     target, folder = TARGETS[to], read_folder(model, device="cpu")
     if shard_size is not None:
         if not isinstance(target, HuggingFace):

@@ -61,11 +61,11 @@ class FrozenStack:
         self.is_biased = stack.bias is not None
         """Whether positions add a bias to the scores."""
         self._compiled_products = arithmetic == "int8"
-        self._recorded = self.embedding.recorded and all(each.recorded for each in self.layers)
         rotary = self._rotation.scheme if isinstance(self._rotation, RotaryAngles) else Rotary()
         self._varies = isinstance(stack.bias, nn.ModuleList) or bool(rotary.unrotated)
         """Whether layers differ in what positions do."""
-        self._recorded = self._recorded and self._final_norm.recorded
+        parts = (self.embedding, *self.layers, self._final_norm)
+        self._recorded = all(part.recorded for part in parts)
         self._recorded = self._recorded and not self._varies and rotary.share == 1.0
         self.encodes_at_once = self._recorded and self._rotation is None
         """Whether a program can read whole sources."""

@@ -241,9 +241,3 @@ def test_a_probe_must_be_of_use(
     model = save_translator(tmp_path / "m", max_src_tokens=2)
     with pytest.raises(InputError, match=message):
         convert(model, tmp_path / "out", "huggingface", given)
-
-
-def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
-    """From Python; the command line knows them."""
-    with pytest.raises(InputError, match="huggingface, ctranslate2 or onnx"):
-        convert(tmp_path, tmp_path / "out", "marian")  # type: ignore[arg-type]

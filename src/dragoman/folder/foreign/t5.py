@@ -33,31 +33,22 @@ from dragoman.models.config import EncoderDecoderConfig
 from dragoman.nn import RelativeBias
 from dragoman.nn.feedforward import Activation
 
-SELF_ATTENTION: Table = {
-    "self_attn.q_proj": "layer.0.SelfAttention.q",
-    "self_attn.kv_proj": joined("layer.0.SelfAttention.k", "layer.0.SelfAttention.v"),
-    "self_attn.out_proj": "layer.0.SelfAttention.o",
-    "self_attn_residual.norm": "layer.0.layer_norm",
-}
-CROSS_ATTENTION: Table = {
-    "cross_attn.q_proj": "layer.1.EncDecAttention.q",
-    "cross_attn.kv_proj": joined("layer.1.EncDecAttention.k", "layer.1.EncDecAttention.v"),
-    "cross_attn.out_proj": "layer.1.EncDecAttention.o",
-    "cross_attn_residual.norm": "layer.1.layer_norm",
-}
+ATTENTION: Table = {"q_proj": "q", "kv_proj": joined("k", "v"), "out_proj": "o"}
 FFN: Table = {
     "up": either("DenseReluDense.wi", "DenseReluDense.wi_0"),  # the second one if gated
     "value": "DenseReluDense.wi_1",
     "down": "DenseReluDense.wo",
 }
 ENCODER: Table = {
-    **SELF_ATTENTION,
+    **under("self_attn", "layer.0.SelfAttention", ATTENTION),
+    "self_attn_residual.norm": "layer.0.layer_norm",
     **under("ffn", "layer.1", FFN),
     "ffn_residual.norm": "layer.1.layer_norm",
 }
 DECODER: Table = {
-    **SELF_ATTENTION,
-    **CROSS_ATTENTION,
+    **ENCODER,
+    **under("cross_attn", "layer.1.EncDecAttention", ATTENTION),
+    "cross_attn_residual.norm": "layer.1.layer_norm",
     **under("ffn", "layer.2", FFN),
     "ffn_residual.norm": "layer.2.layer_norm",
 }
