@@ -25,6 +25,7 @@ from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.lines import one_line
 from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.spans import in_common
 
 TOLERANCE = 1e-4
 """Maximum difference of logits in fp32, relative to the largest if that exceeds 1."""
@@ -94,7 +95,7 @@ def compare(folder: ModelFolder, theirs: Answers, sentences: Sequence[str], targ
             )
         ours, limit = side.answer(text)
         found = theirs(text, limit)
-        steps = _common(ours.ids, found.ids) + 1
+        steps = in_common(ours.ids, found.ids) + 1
         columns = ours.logits_TV.shape[-1]
         allowed = [id_ for id_ in range(columns) if id_ not in side.never]
         ours_MV, theirs_MV = (a.logits_TV[:steps, allowed] for a in (ours, found))
@@ -272,9 +273,3 @@ def read_answer(ids: Sequence[int], logits: Tensor, labels: Sequence[str]) -> An
     rows_TV = logits.reshape(-1, logits.shape[-1])
     text = " ".join(labels[index] for index in rows_TV.argmax(-1)) if labels else ""
     return Answer(text=text, ids=tuple(ids), logits_TV=rows_TV)
-
-
-def _common(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return the length of the common prefix."""
-    same = (a == b for a, b in zip(first, second, strict=False))
-    return next((n for n, equal in enumerate(same) if not equal), min(len(first), len(second)))

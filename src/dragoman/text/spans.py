@@ -121,10 +121,10 @@ def _growing(text: str, ids: Sequence[int], decode: Callable[[Sequence[int]], st
     return [b - a for a, b in pairwise(accumulate([*begun, len(text)], max, initial=0))]
 
 
-def in_common(text: str, other: str) -> int:
+def in_common(first: Sequence[object], second: Sequence[object]) -> int:
     """Return the length of the common prefix."""
-    pairs = enumerate(zip(text, other, strict=False))
-    return next((n for n, (one, two) in pairs if one != two), min(len(text), len(other)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((n for n, (one, two) in pairs if one != two), min(len(first), len(second)))
 
 
 def nearest(shares: Sequence[float], widths: Sequence[int], places: list[int]) -> list[int]:

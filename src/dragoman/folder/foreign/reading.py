@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -314,17 +315,15 @@ def equal(first: str, second: str) -> Reader:
 
 def token_ids(bos: str = "bos_token_id") -> dict[str, Reader]:
     """Return readers of special token ids: the first of several, UNKNOWN_ID if there are none."""
+    keys = {"pad_id": "pad_token_id", "bos_id": bos, "eos_id": "eos_token_id"}
+    return {name: partial(_token_id, key) for name, key in keys.items()}
 
-    def read(key: str) -> Reader:
-        def first(hf: HF) -> int:
-            value = hf.get(key)
-            if isinstance(value, list):
-                value = value[0] if value else None
-            id_ = UNKNOWN_ID if value is None else int(value)
-            if not UNKNOWN_ID <= id_ < 1 << 31:
-                raise InputError(unsupported(key, value, "ids are from 0 to 2^31"))
-            return id_
 
-        return first
-
-    return {"pad_id": read("pad_token_id"), "bos_id": read(bos), "eos_id": read("eos_token_id")}
+def _token_id(key: str, hf: HF) -> int:
+    value = hf.get(key)
+    if isinstance(value, list):
+        value = value[0] if value else None
+    id_ = UNKNOWN_ID if value is None else int(value)
+    if not UNKNOWN_ID <= id_ < 1 << 31:
+        raise InputError(unsupported(key, value, "ids are from 0 to 2^31"))
+    return id_
