@@ -58,10 +58,6 @@ GEMMA3 = {
     "sliding_window": 3,
     "sliding_window_pattern": 3,
     "query_pre_attn_scalar": 7,
-    "rope_parameters": {
-        "full_attention": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 8.0},
-        "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
-    },
 }
 IMAGES: dict[str, Any] = {
     "text_config": {**GEMMA3, "num_attention_heads": 8},
@@ -105,18 +101,6 @@ def rope(kind: str, **settings: float) -> dict[str, Any]:
 
 PHI3 = {**LLAMA, "pad_token_id": 0, "eos_token_id": 2}
 SMOLLM3 = {**PHI3, "num_hidden_layers": 4, "no_rope_layer_interval": 2}
-OLMO3: dict[str, Any] = {
-    **PHI3,
-    "num_hidden_layers": 4,
-    "sliding_window": 5,
-    "rope_theta": 5e5,
-    "rope_scaling": {
-        "rope_type": "yarn",
-        "factor": 8.0,
-        "attention_factor": 1.2,
-        "original_max_position_embeddings": 64,
-    },
-}
 GRANITE = {
     **PHI3,
     "embedding_multiplier": 12.0,
@@ -176,7 +160,7 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "SmolLM3ForCausalLM": {"smollm3": SMOLLM3},
     "Olmo2ForCausalLM": {"olmo2": {**PHI3, "num_key_value_heads": None}},
-    "Olmo3ForCausalLM": {"olmo3": {**OLMO3, "sliding_window": 3}},
+    "Olmo3ForCausalLM": {"olmo3": {**PHI3, "num_hidden_layers": 4, "sliding_window": 3}},
     "GraniteForCausalLM": {"granite": GRANITE},
     "GemmaForCausalLM": {"gemma": {**ODD, "pad_token_id": 0}},
     "Gemma2ForCausalLM": {
@@ -185,7 +169,6 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
             **GEMMA2,
             "attn_logit_softcapping": None,
             "final_logit_softcapping": None,
-            "rope_parameters": {"rope_type": "linear", "rope_theta": 100.0, "factor": 3.0},
         },
     },
     "Gemma3ForCausalLM": {"gemma3": GEMMA3},

@@ -1,6 +1,5 @@
 """Adapters in the format of `peft`: either library computes the same with the other's files."""
 
-import json
 import shutil
 import warnings
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.foreign_folders import set_keys
 from tests.parity.foreign import assert_same_logits
 from tests.parity.test_foreign_folders import logits_of, saved, theirs
 from tests.unit.models.test_lora import moved
@@ -147,11 +147,7 @@ def test_scales_and_ranks_are_pefts(options: dict[str, object], base: Path, tmp_
 def test_other_kinds_are_refused(options: dict[str, object], base: Path, tmp_path: Path) -> None:
     """Anything that the stored adapters alone do not express is refused by the name of its key."""
     (key,) = options
-    real = key not in ("a_key_of_tomorrow", "layer_replication", "target_parameters")
-    written_by_peft(tmp_path / "adapter", base, **(options if real else {}))
-    plain = tmp_path / "adapter" / "adapter_config.json"
-    if not real:
-        plain.write_text(json.dumps(json.loads(plain.read_text("utf-8")) | options), "utf-8")
+    set_keys(fresh_adapter(base, tmp_path), "adapter_config.json", **options)
     model, config = opened(base)
     with pytest.raises(InputError, match=f"{key} .*by peft.$"):
         merge_adapter(tmp_path / "adapter", model, config)
@@ -207,7 +203,7 @@ def test_adapters_of_another_base(base: Path, tmp_path: Path) -> None:
     ):
         save_file(tensors, folder / "adapter_model.safetensors")
         before = plain.read_text("utf-8")
-        plain.write_text(json.dumps(json.loads(before) | hf), "utf-8")
+        set_keys(folder, plain.name, **hf)
         with pytest.raises(InputError, match=message):
             merge_adapter(folder, model, config)
         plain.write_text(before, "utf-8")
