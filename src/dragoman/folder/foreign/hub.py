@@ -63,7 +63,6 @@ def fetch(name: str, out: Path, say: Callable[[str], None]) -> None:
             hub.snapshot_download(
                 name, revision=revision, local_dir=part, allow_patterns=sorted(files)
             )
-        _check_whole(part, sizes)
         if any(BIN.fullmatch(file) for file in weights.sizes):
             _store_as_safetensors(part)
         shutil.rmtree(part / ".cache", ignore_errors=True)  # of huggingface_hub
@@ -148,12 +147,3 @@ def _store_as_safetensors(folder: Path) -> None:
         raise DragomanError(f"Storing {folder} as safetensors failed: {error}.") from error
     for path in filter(lambda path: BIN.fullmatch(path.name), sorted(folder.iterdir())):
         path.unlink()
-
-
-def _check_whole(folder: Path, sizes: dict[str, int]) -> None:
-    """Raise ValueError for a missing or incomplete file."""
-    for file, size in sizes.items():
-        path = folder / file
-        found = path.stat().st_size if path.is_file() else 0
-        if found < size:
-            raise ValueError(f"{file} has {found:,} of {size:,} bytes")
