@@ -204,7 +204,8 @@ class ModelFolder:
             hf, stored = read_checkpoint(self.path, self.hf)
             if hf != self.hf:  # the weights may correct the config
                 self.hf, self.config = hf, read_foreign_config(self.path, hf)
-            model, config = empty_foreign(self.path, hf, len(stored))
+            config = self.config.model
+            model = empty_foreign(self.path, config, len(stored))
             once = [stored]
             del stored
 

@@ -85,16 +85,15 @@ OTHERS: Mapping[str, str] = {
 """What other files are and how to convert them, by name."""
 
 
-def empty_foreign(folder: Path, hf: HF, num_tensors: int) -> tuple[Model, ModelConfig]:
-    """Build the model of one of their configs on the meta device, for `num_tensors` stored tensors.
+def empty_foreign(folder: Path, config: ModelConfig, num_tensors: int) -> Model:
+    """Build the model of a folder on the meta device, for `num_tensors` stored tensors.
 
-    Raises InputError for an unsupported family or setting, and for more layers than tensors.
+    Raises InputError for more layers than tensors, and for sizes that cannot be built.
     """
     try:
-        config = family(hf).config(hf)
         if config.depth > num_tensors:  # could be too many layers to build
             raise InputError(f"it has {config.depth} layers, but the weights {num_tensors} tensors")
-        return build_on_meta(config), config
+        return build_on_meta(config)
     except InputError as error:
         raise InputError(f"{folder / CONFIG}: {_clause(error)}.") from error
 
