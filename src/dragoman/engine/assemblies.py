@@ -64,9 +64,9 @@ class FrozenStack:
         rotary = self._rotation.scheme if isinstance(self._rotation, RotaryAngles) else Rotary()
         self._varies = isinstance(stack.bias, nn.ModuleList) or bool(rotary.unrotated)
         """Whether layers differ in what positions do."""
-        parts = (self.embedding, *self.layers, self._final_norm)
-        self._recorded = all(part.recorded for part in parts)
-        self._recorded = self._recorded and not self._varies and rotary.share == 1.0
+        recorded = self.embedding.recorded and self._final_norm.recorded
+        plain = not self._varies and rotary.share == 1.0
+        self._recorded = recorded and plain and all(each.recorded for each in self.layers)
         self.encodes_at_once = self._recorded and self._rotation is None
         """Whether a program can read whole sources."""
 

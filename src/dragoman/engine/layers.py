@@ -56,8 +56,8 @@ class FrozenAttention:
         self._num_heads, self._num_kv_heads = attention.num_heads, attention.num_kv_heads
         self._head_dim, pattern = attention.head_dim, attention.pattern
         self._window = pattern.size if isinstance(pattern, SlidingWindow) else None
-        self.recorded = _all_recorded(self._project, self.output) and not self._normed
-        self.recorded = self.recorded and self._window is None
+        unusual = self._normed or self._window is not None
+        self.recorded = not unusual and _all_recorded(self._project, self.output)
         """Whether `record` can be called."""
         self.remembers = not own and _all_recorded(self._project_kv) and not self._normed
         """Whether `record_memory` can be called."""

@@ -157,18 +157,29 @@ NAMES = Family(
         "decoder.embed_positions.weights",
     ),
 )
-BART = NAMES.variant(only=OLD, whole=True)
-MBART = NAMES.variant(
-    classes=("MBartForConditionalGeneration",),
-    defaults={"decoder_start_token_id": None},
-    only={**OLD, "normalize_before": True, "add_final_layer_norm": True},
-    settings={"norm_position": "pre"},
+BART = replace(NAMES, only=OLD, whole=True)
+MBART = replace(
+    NAMES,
     tokenizers={
         "mbart": TokenizerRules(build=_mbart, mask=MASK, lang="en_XX", lang_last=True),
         "mbart50": TokenizerRules(build=_mbart50, mask=MASK, lang="en_XX"),
     },
+).variant(
+    classes=("MBartForConditionalGeneration",),
+    defaults={"decoder_start_token_id": None},
+    only={**OLD, "normalize_before": True, "add_final_layer_norm": True},
+    settings={"norm_position": "pre"},
 )
-MARIAN = NAMES.variant(
+MARIAN = replace(
+    NAMES,
+    ignored=(  # sines and cosines
+        "encoder.embed_positions.weight",
+        "decoder.embed_positions.weight",
+    ),
+    own_tokenizers=read_marian_own,
+    tokenizer_files=MARIAN_FILES,
+    vocabularies=marian_files,
+).variant(
     classes=("MarianMTModel",),
     defaults={
         "decoder_vocab_size": None,
@@ -184,13 +195,6 @@ MARIAN = NAMES.variant(
         "positions": lambda _: Sinusoidal(layout="halves"),
     },
     settings={"embedding_norm": False},
-    ignored=(  # sines and cosines
-        "encoder.embed_positions.weight",
-        "decoder.embed_positions.weight",
-    ),
-    own_tokenizers=read_marian_own,
-    tokenizer_files=MARIAN_FILES,
-    vocabularies=marian_files,
 )
 PEGASUS = MARIAN.variant(
     classes=("PegasusForConditionalGeneration",),
@@ -198,7 +202,14 @@ PEGASUS = MARIAN.variant(
     settings={"norm_position": "pre"},
 )
 """Written, but not read: the published models have other tokenizers and positions."""
-M2M100 = NAMES.variant(
+M2M100 = replace(
+    NAMES,
+    tokenizers={
+        "nllb": NLLB,
+        "m2m100": NLLB,
+        "small100": TokenizerRules(lang_in_source=True),  # Mohammadshahi et al., 2022
+    },
+).variant(
     classes=("M2M100ForConditionalGeneration",),
     defaults={"activation_function": "relu", "scale_embedding": True, "attention_dropout": 0.1},
     fields={
@@ -207,11 +218,6 @@ M2M100 = NAMES.variant(
         ),
     },
     settings={"embedding_norm": False, "output_bias": False, "norm_position": "pre"},
-    tokenizers={
-        "nllb": NLLB,
-        "m2m100": NLLB,
-        "small100": TokenizerRules(lang_in_source=True),  # Mohammadshahi et al., 2022
-    },
 )
 
 
@@ -247,7 +253,15 @@ def _sinusoidal(table: Tensor, pad_id: int) -> bool:
     return bool((off.abs() < ROUNDED).all())
 
 
-FSMT = M2M100.variant(
+FSMT = replace(
+    M2M100,
+    shared=None,
+    ignored=MARIAN.ignored,
+    stored=_checked,
+    tokenizers={},
+    own_tokenizers=read_fsmt,
+    tokenizer_files=FSMT_FILES,
+).variant(
     classes=("FSMTForConditionalGeneration",),
     defaults={"attention_dropout": 0.0, "tie_word_embeddings": False},
     fields={
@@ -262,12 +276,6 @@ FSMT = M2M100.variant(
         **{f"{stack}.layers.*.ffn.down": padded(f"{stack}.layers.*.fc2", 1) for stack in STACKS},
         "output": instead("decoder.output_projection", "decoder.embed_tokens"),  # older: one matrix
     },
-    shared=None,
-    ignored=MARIAN.ignored,
-    stored=_checked,
-    tokenizers={},
-    own_tokenizers=read_fsmt,
-    tokenizer_files=FSMT_FILES,
 )
 WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
 """Modules that write to the residual stream; all others read from it."""

@@ -9,6 +9,7 @@ pooler.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from tokenizers import Tokenizer as Backend
@@ -194,7 +195,7 @@ BERT = Family(
     ),
     stored=with_its_head("cls."),
 )
-ROBERTA = BERT.variant(
+ROBERTA = replace(BERT, prefix="roberta.", stored=with_its_head("lm_head.")).variant(
     defaults={"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2},
     only={"pad_token_id": OFFSET - 1},
     fields={
@@ -211,10 +212,8 @@ ROBERTA = BERT.variant(
             "lm_head.bias", "lm_head.decoder.bias", "classifier.bias", "classifier.out_proj.bias"
         ),
     },
-    prefix="roberta.",
-    stored=with_its_head("lm_head."),
 )
-MPNET = ROBERTA.variant(
+MPNET = replace(ROBERTA, prefix="mpnet.").variant(
     defaults={"relative_attention_num_buckets": 32},
     only={"relative_attention_num_buckets": 32},
     fields={
@@ -226,18 +225,16 @@ MPNET = ROBERTA.variant(
         **under("encoder.layers.*", "encoder.layer.*", MPNET_ATTENTION),
         "encoder.bias": "encoder.relative_attention_bias",
     },
-    prefix="mpnet.",
 )
-XLM_ROBERTA = ROBERTA.variant(
-    fields={"head": _head("XLMRoberta", always_gelu=True)},
+XLM_ROBERTA = replace(
+    ROBERTA,
     tokenizers=dict.fromkeys(
         ("xlm-roberta", "xlmroberta"), TokenizerRules(build=_xlm_roberta, mask=MASK, frame=FRAME)
     ),
-)
-CAMEMBERT = ROBERTA.variant(
-    fields={"head": _head("Camembert", always_gelu=True)},
-    tokenizers={"camembert": TokenizerRules(build=_camembert, mask=MASK, frame=FRAME)},
-)
+).variant(fields={"head": _head("XLMRoberta", always_gelu=True)})
+CAMEMBERT = replace(
+    ROBERTA, tokenizers={"camembert": TokenizerRules(build=_camembert, mask=MASK, frame=FRAME)}
+).variant(fields={"head": _head("Camembert", always_gelu=True)})
 DISTILBERT = Family(
     kind=EncoderOnlyConfig,
     defaults={

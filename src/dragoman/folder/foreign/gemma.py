@@ -8,6 +8,7 @@ another base in these. From its models that read images too, only the part for t
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dragoman.folder.foreign.llama import LLAMA, patterns
 from dragoman.folder.foreign.reading import HF, activation, only
@@ -128,9 +129,8 @@ GEMMA3 = GEMMA2.variant(
     },
     settings={"qk_norm": True, "score_soft_cap": None},
 )
-GEMMA3_WITH_IMAGES = GEMMA3.variant(
-    classes=(*GEMMA3.classes, "Gemma3ForConditionalGeneration"),
-    only={"final_logit_softcapping": None},  # which this class does not read
+GEMMA3_WITH_IMAGES = replace(
+    GEMMA3,
     text=_text_part,
     outer="model.language_model.",
     renamed={
@@ -139,4 +139,7 @@ GEMMA3_WITH_IMAGES = GEMMA3.variant(
         "language_model.lm_head.": "lm_head.",
     },
     beside=("vision_tower.", "multi_modal_projector."),
+).variant(
+    classes=(*GEMMA3.classes, "Gemma3ForConditionalGeneration"),
+    only={"final_logit_softcapping": None},  # which this class does not read
 )

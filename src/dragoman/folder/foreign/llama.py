@@ -199,7 +199,9 @@ STARCODER2 = MISTRAL.variant(
         "decoder.layers.*.ffn.down": "layers.*.mlp.c_proj",
     },
 )
-QWEN2 = LLAMA.variant(
+QWEN2 = replace(
+    LLAMA, tokenizers=dict.fromkeys(("qwen2", "qwen3"), TokenizerRules(words=QWEN))
+).variant(
     classes=("Qwen2ForCausalLM",),
     defaults={
         "num_key_value_heads": 32,
@@ -211,7 +213,6 @@ QWEN2 = LLAMA.variant(
     },
     fields={"patterns": _later},
     settings={"bias": False, "ffn_bias": None, "qkv_bias": True},
-    tokenizers=dict.fromkeys(("qwen2", "qwen3"), TokenizerRules(words=QWEN)),
 )
 QWEN3 = QWEN2.variant(
     classes=("Qwen3ForCausalLM",),

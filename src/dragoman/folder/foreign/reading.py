@@ -11,7 +11,15 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign.weights import Table, fill, make_of, places_of, rule_for, starred
+from dragoman.folder.foreign.weights import (
+    Rule,
+    Table,
+    fill,
+    make_of,
+    places_of,
+    rule_for,
+    starred,
+)
 from dragoman.folder.tokenizers.files import TokenizerFolder, TokenizerRules
 from dragoman.models.build import some
 from dragoman.models.config import (
@@ -106,19 +114,31 @@ class Family:
     whole: bool = False
     """Whether a text is read as a whole instead of by sentences: to summarise and answer."""
 
-    def variant(self, **changes: Any) -> "Family":  # noqa: ANN401 (the fields)
-        """Return a family with these changes: rows are added to the tables, or replace theirs.
+    def variant(
+        self,
+        *,
+        classes: tuple[str, ...] = (),
+        defaults: Mapping[str, Any] = {},
+        only: Mapping[str, Any] = {},
+        fields: Mapping[str, str | Reader] = {},
+        settings: Mapping[str, Any] = {},
+        modules: Mapping[str, str | Rule] = {},
+    ) -> "Family":
+        """Return a family with these rows added to the tables, or in place of theirs.
 
         A field of ours that one of the two reads and the other sets is as the variant has it.
         """
-        tables = {
-            name: {**getattr(self, name), **changes.get(name, {})}
-            for name in ("defaults", "only", "fields", "settings", "modules")
-        }
-        for name, other in (("fields", "settings"), ("settings", "fields")):
-            for key in changes.get(name, {}):
-                tables[other].pop(key, None)
-        return replace(self, **changes | tables)
+        read = {key: source for key, source in self.fields.items() if key not in settings}
+        fixed = {key: value for key, value in self.settings.items() if key not in fields}
+        return replace(
+            self,
+            classes=classes or self.classes,
+            defaults={**self.defaults, **defaults},
+            only={**self.only, **only},
+            fields={**read, **fields},
+            settings={**fixed, **settings},
+            modules={**self.modules, **modules},
+        )
 
     def config(self, hf: HF) -> ModelConfig:
         """Return our config. Raises InputError, naming the key, for an unsupported value."""

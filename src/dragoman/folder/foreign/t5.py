@@ -174,11 +174,10 @@ T5 = Family(
     ),
     whole=True,
 )
-MT5 = T5.variant(
+MT5 = replace(T5, stored=lambda hf, _: hf).variant(
     classes=("MT5ForConditionalGeneration",),
     defaults={"feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0},
     settings={"tie_embeddings": "source-target", "logit_scale": 1.0},
-    stored=lambda hf, _: hf,
 )
 UMT5 = T5.variant(
     classes=("UMT5ForConditionalGeneration",),
