@@ -125,8 +125,9 @@ def fill_ours(theirs: PreTrainedModel, hf: Mapping[str, Any]) -> Model:
 
     Every weight is set once, and their number is the one that the config gives.
     """
-    config = family(hf).config(hf)
-    weights = dict(family(hf).each_weight(theirs.state_dict(), config))
+    kind, state = family(hf), theirs.state_dict()
+    config = kind.config(kind.stored(hf, state))
+    weights = dict(kind.each_weight(state, config))
     model = build(config).to(theirs.dtype).eval()
     parameters = dict(model.named_parameters())
     assert set(weights) == set(parameters)

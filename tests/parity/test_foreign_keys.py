@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tests.parity.foreign import make_theirs
+from tests.parity.foreign import fill_ours, make_theirs
 from tests.parity.foreign_sizes import BART as SMALL
 from tests.parity.foreign_sizes import BERT, DISTIL, FSMT, MODERN, PUBLISHED, T5
 from tests.parity.test_foreign_logits import read, translated
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign import family
-from dragoman.models import EncoderDecoder, build
+from dragoman.models import EncoderDecoder
 
 BART: dict[str, tuple[Any, ...]] = {
     "activation_function": ("relu", "gelu_new", "silu", "tanh"),
@@ -117,17 +116,12 @@ def outcome(name: str, keys: Mapping[str, Any]) -> float | str:
     kind = getattr(transformers, name)
     hf = {"model_type": kind.config_class.model_type, "architectures": [name], **keys}
     theirs = make_theirs(kind, kind.config_class.from_dict(dict(hf)))
-    state, read_as = theirs.state_dict(), family(hf)
     try:
-        config = read_as.config(read_as.stored(hf, state))
-        weights = dict(read_as.each_weight(state, config))
+        ours: Any = fill_ours(theirs, hf)
     except InputError as error:
         return str(error)
-    ours: Any = build(config).to(torch.float64).eval()
     compute: Any = translated if isinstance(ours, EncoderDecoder) else read
     with torch.no_grad():
-        for place, parameter in ours.named_parameters():
-            parameter.copy_(weights[place])
         pairs = [*compute(ours, theirs)]
     return max(float((got - wanted).abs().max() / wanted.abs().max()) for got, wanted in pairs)
 
