@@ -115,11 +115,6 @@ def config_file(theirs: PreTrainedModel) -> dict[str, Any]:
     return {**json.loads(text), "architectures": [type(theirs).__name__]}
 
 
-def make_ours(theirs: PreTrainedModel) -> Model:
-    """Build our model from their config and fill it with their weights."""
-    return fill_ours(theirs, config_file(theirs))
-
-
 def fill_ours(theirs: PreTrainedModel, hf: Mapping[str, Any]) -> Model:
     """Build our model from a `config.json` and fill it with their weights, by the family's map.
 

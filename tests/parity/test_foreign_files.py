@@ -118,7 +118,7 @@ ONLY_SIZES: dict[str, dict[str, Any]] = {
     "gemma": {**MANY_HEADS, "num_attention_heads": 16},
     **dict.fromkeys(("gemma2", "gemma3_text", "hunyuan_v1_dense"), LLAMA),
     **dict.fromkeys(("phi3", "smollm3", "olmo2", "olmo3", "granite"), LLAMA),
-    "gemma3": {"text_config": LLAMA},
+    "gemma3": {"text_config": {}},
     "llama": LLAMA,
 }
 

@@ -11,8 +11,9 @@ from tests.parity.foreign import (
     assert_same_gradients,
     assert_same_logits,
     computing_in,
+    config_file,
+    fill_ours,
     make_named,
-    make_ours,
     random_ids,
     run,
 )
@@ -38,7 +39,7 @@ def made(case: str) -> tuple[Any, PreTrainedModel]:
         # files of version 1.1 and of mT5 have a separate output matrix; a new model ties it
         shape = theirs.lm_head.weight.shape
         theirs.lm_head.weight = nn.Parameter(torch.randn(shape, dtype=torch.float64) / 3)
-    return make_ours(theirs), theirs
+    return fill_ours(theirs, config_file(theirs)), theirs
 
 
 def both(case: str) -> tuple[Any, PreTrainedModel]:
