@@ -50,12 +50,6 @@ def only(*names: str) -> Change:
     return change
 
 
-def fairseq(folder: Path) -> None:
-    """Leave only a file named like a pickle that contains its config."""
-    (folder / "config.json").unlink()
-    (folder / WEIGHTS).rename(folder / "model.pt")
-
-
 def entry(dtype: str, shape: list[int], *span: int) -> dict[str, object]:
     """Return a header's entry for a tensor."""
     return {"dtype": dtype, "shape": shape, "data_offsets": span}
@@ -72,10 +66,7 @@ def lie(**entries: dict[str, object]) -> Change:
 REFUSED: dict[str, tuple[Change, str]] = {
     "no weights": (lambda f: (f / WEIGHTS).unlink(), r"model\.safetensors is missing; download"),
     "no files": (only(), "is not a model folder: it has no config.json"),
-    "gguf": (only("m.Q4_K.gguf"), r"m\.Q4_K\.gguf is a file of llama\.cpp .* 16 or 32 bits"),
-    "gguf too": (only("m.gguf", "config.json"), r"m\.gguf is a file of llama\.cpp"),
-    "onnx": (only("encoder.onnx"), r"encoder\.onnx is a graph for onnxruntime"),
-    "ctranslate2": (only("model.bin", "config.json"), r"model\.bin is for CTranslate2"),
+    "gguf": (only("m.gguf", "config.json"), r"m\.gguf is a file of llama\.cpp"),
     "cache": (only("snapshots/abc/config.json"), "give the folder around it"),
     "no family": (lambda f: set_keys(f, model_type=None), r"config\.json.* has no model_type"),
     "a part": (
@@ -86,7 +77,6 @@ REFUSED: dict[str, tuple[Change, str]] = {
         lambda f: (f / WEIGHTS).rename(f / "pytorch_model.bin"),
         r"pytorch_model\.bin is damaged .*; download it again",
     ),
-    "fairseq": (fairseq, "fairseq, OpenNMT or PyTorch"),
     "cut": (lambda f: os.truncate(f / WEIGHTS, 9_000), r"half a download: [\d,]+ of [\d,]+ bytes"),
     "cut header": (lambda f: os.truncate(f / WEIGHTS, 99), r"half a download: [\d,]+ of [\d,]+ "),
     "empty": (lambda f: os.truncate(f / WEIGHTS, 0), "is damaged"),
@@ -224,6 +214,9 @@ TOOLKITS = {
     "flax_model.msgpack": "from_flax=True",
     "model.enes.intgemm.alphas.bin": r"browsers have them.* take the model\.npz",
     "model.bin": "CTranslate2 or Marian",
+    "model.pt": "fairseq, OpenNMT or PyTorch",
+    "m.Q4_K.gguf": r"a file of llama\.cpp .* 16 or 32 bits",
+    "encoder.onnx": "a graph for onnxruntime",
 }
 
 
