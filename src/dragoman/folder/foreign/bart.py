@@ -33,7 +33,7 @@ from dragoman.folder.foreign.weights import Table, below, flat, instead, joined,
 from dragoman.folder.tokenizers import built
 from dragoman.folder.tokenizers.files import MASK, Pieces, TokenizerFolder, TokenizerRules
 from dragoman.folder.tokenizers.moses import FSMT_FILES, read_fsmt
-from dragoman.folder.tokenizers.pieces import MARIAN_FILES, read_marian_own
+from dragoman.folder.tokenizers.pieces import MARIAN_FILES, read_marian
 from dragoman.folder.tokenizers.vocabularies import marian_files
 from dragoman.models.config import EncoderDecoderConfig, Tying
 from dragoman.nn import Learned, Sinusoidal
@@ -176,7 +176,7 @@ MARIAN = replace(
         "encoder.embed_positions.weight",
         "decoder.embed_positions.weight",
     ),
-    own_tokenizers=read_marian_own,
+    own_tokenizers=read_marian,
     tokenizer_files=MARIAN_FILES,
     vocabularies=marian_files,
 ).variant(

@@ -17,7 +17,7 @@ from dragoman.folder.foreign.reading import HF
 from dragoman.folder.tokenizers.built import from_json, from_merges, from_pieces, from_words
 from dragoman.folder.tokenizers.fast import ForeignTokenizer
 from dragoman.folder.tokenizers.files import TokenizerFolder, refusing
-from dragoman.folder.tokenizers.pieces import MARIAN_FILES, read_m2m100, read_marian
+from dragoman.folder.tokenizers.pieces import read_m2m100
 from dragoman.text.tokenizer import Tokenizer
 
 SPM = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
@@ -40,9 +40,6 @@ def read_tokenizers(folder: Path, config: HF) -> tuple[Tokenizer, Tokenizer]:
     a required package is not installed.
     """
     found = TokenizerFolder.of(Path(folder), config, RULES)
-    if found.has(*MARIAN_FILES):
-        with refusing(found.path / MARIAN_FILES[-1]):
-            return read_marian(found)
     family = FAMILIES.get(str(config.get("model_type")))
     if family is not None and (own := family.own_tokenizers(found)):
         return own
@@ -72,8 +69,8 @@ def _check_frame(tokenizer: Tokenizer, file: Path) -> None:
 
 
 def _why_none(folder: TokenizerFolder, wanted: Sequence[str]) -> str:
-    """Return what a folder lacks: its family's files, Marian's if it has some, or all."""
-    if wanted := wanted or MARIAN_FILES[: 3 * folder.has(MARIAN_FILES[0])]:
+    """Return what a folder lacks: its family's files, or all."""
+    if wanted:
         missing = [name for name in wanted if not folder.has(name)]
         return f"{folder.path} has no {' and no '.join(missing)}; get the whole folder."
     first, _, *others = map(" with ".join, MADE)

@@ -199,21 +199,25 @@ _MARK = re.compile(r">>([^<>\s]+)<<")
 _LANGUAGE = re.compile(r">>\S+<<|__[a-z]{2,3}__")
 
 
-def read_marian(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer]:
-    """Read the two tokenizers of a Marian model, with one or two vocabularies."""
+def read_marian(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer] | None:
+    """Read the two tokenizers of a Marian model, with one or two vocabularies.
+
+    Without the files of Hugging Face, read Marian's own; return None if there are none.
+    """
+    if not folder.has(*MARIAN_FILES):
+        return _read_marians_own(folder)
     apart = folder.flag("separate_vocabs", default=False)
     names = [*MARIAN_FILES, *["target_vocab.json"] * apart]
     source, target, vocab, *others = (folder.path / name for name in names)
-    given = read_vocab(vocab)
-    written = read_vocab(others[0]) if apart else dict(given)
-    joins = target if apart else source  # as in Hugging Face
-    return (
-        PieceTokenizer(folder, names, (source, joins), given),
-        PieceTokenizer(folder, names, (target, joins), written).without_marks(),
-    )
+    with refusing(vocab):
+        given = read_vocab(vocab)
+        written = read_vocab(others[0]) if apart else dict(given)
+        joins = target if apart else source  # as in Hugging Face
+        reads = PieceTokenizer(folder, names, (source, joins), given)
+        return reads, PieceTokenizer(folder, names, (target, joins), written).without_marks()
 
 
-def read_marian_own(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer] | None:
+def _read_marians_own(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer] | None:
     """Read the tokenizers of Marian's own folder; None if it has no vocabulary of Marian's.
 
     SentencePiece models that Marian trained have the model's ids; for others, a YAML vocabulary
