@@ -1,6 +1,5 @@
-"""Rotary frequencies of every scaling against Hugging Face's functions, in both config formats."""
+"""Rotary frequencies of every scaling against Hugging Face's functions."""
 
-import math
 from typing import Any
 
 import pytest
@@ -8,14 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.parity.foreign import computing_in
-from tests.parity.foreign_sizes import LLAMA
-from tests.parity.test_foreign_files import explicit
-from transformers import AutoConfig, LlamaConfig
+from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from dragoman.folder.foreign import family
 from dragoman.folder.foreign.rotary import rotary
-from dragoman.nn import LongRope, Rotary
 
 FACTORS = st.floats(1.0, 40.0)
 SCALINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -74,20 +69,3 @@ def test_angles_are_theirs(kind: str, data: st.DataObject) -> None:
     half = head_dim // 2
     torch.testing.assert_close(ours.cos_Lp, cos[0, :, :half], rtol=0, atol=1e-9)
     torch.testing.assert_close(ours.sin_Lp, sin[0, :, :half], rtol=0, atol=1e-9)
-
-
-def test_phi_3_is_read_in_files_of_any_version() -> None:
-    """As Phi-4-mini is published, with code of its own, and as transformers 5 writes it."""
-    scaling = {"type": "longrope", "short_factor": [1] * 48, "long_factor": [1.5] * 48}
-    old = {**LLAMA, "hidden_size": 512, "model_type": "phi3", "partial_rotary_factor": 0.75}
-    old |= {"rope_scaling": scaling, "max_position_embeddings": 131072, "auto_map": {"a": "b"}}
-    config = family(old).config(old)
-    assert family(old).config(old | {"rope_scaling": scaling | {"type": "su"}}) == config
-    new = AutoConfig.for_model(**old).to_dict()
-    assert explicit(family(new).config(new)) == explicit(config)
-    assert isinstance(config.positions, Rotary)
-    factor = math.sqrt(1 + math.log(32) / math.log(4096))
-    assert config.positions.share == 0.75
-    assert config.positions.scaling == LongRope(
-        short=(1.0,) * 48, long=(1.5,) * 48, trained_length=4096, attention_factor=factor
-    )
