@@ -235,44 +235,32 @@ XLM_ROBERTA = replace(
 CAMEMBERT = replace(
     ROBERTA, tokenizers={"camembert": TokenizerRules(build=_camembert, mask=MASK, frame=FRAME)}
 ).variant(fields={"head": _head("Camembert", always_gelu=True)})
-DISTILBERT = Family(
-    kind=EncoderOnlyConfig,
-    defaults={
-        "activation": "gelu",
-        "max_position_embeddings": 512,
-        "dropout": 0.1,
-        "attention_dropout": 0.1,
-        "pad_token_id": 0,
-        "id2label": BERT.defaults["id2label"],
-    },
-    only={"tie_word_embeddings": True},
+DISTILBERT = replace(
+    BERT,
+    prefix="distilbert.",
+    ignored=("embeddings.position_ids",),
+    stored=with_its_head("vocab_"),
+).variant(
+    defaults={"activation": "gelu", "dropout": 0.1, "attention_dropout": 0.1},
     fields={
-        "vocab_size": "vocab_size",
         "d_model": "dim",
         "num_heads": "n_heads",
         "d_ff": "hidden_dim",
         "num_layers": "n_layers",
         "activation": activation("activation"),
-        "positions": BERT.fields["positions"],
         "head": _head("DistilBert", pooler="relu"),
         "dropout": "dropout",
         "attention_dropout": "attention_dropout",
-        **token_ids(),
     },
-    settings={"embedding_norm": True, "norm_eps": 1e-12},
+    settings={"num_token_types": 0, "norm_eps": 1e-12},
     modules={
-        "embedding": "embeddings.word_embeddings",
-        "embedding.positions": "embeddings.position_embeddings",
-        "embedding.norm": "embeddings.LayerNorm",
         **under("encoder.layers.*", "transformer.layer.*", DISTILBERT_LAYER),
         "head.pooler": "pre_classifier",
         "head.dense": "vocab_transform",
         "head.norm": "vocab_layer_norm",
         "head.output": either("vocab_projector", "classifier"),
+        "head.output.bias": either("vocab_projector.bias", "classifier.bias"),
     },
-    prefix="distilbert.",
-    ignored=("embeddings.position_ids",),
-    stored=with_its_head("vocab_"),
 )
 
 
