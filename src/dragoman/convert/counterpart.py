@@ -14,7 +14,7 @@ from torch import Tensor
 from dragoman.convert.limits import refusal
 from dragoman.folder.foreign import Family, bart, bert, gpt2, llama
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
-from dragoman.nn import Causal, Full, Rotary
+from dragoman.nn import AttentionPattern, Causal, Full, Rotary
 
 OF_TRAINING = {"init", "dropout", "attention_dropout", "ffn_dropout", "layer_drop"}
 """Fields that do not affect outputs."""
@@ -82,18 +82,19 @@ def token_ids(config: ModelConfig) -> dict[str, int]:
 
 def _explicit(config: ModelConfig) -> ModelConfig:
     """Return a config in which defaults that depend on other fields are filled in."""
+    stacks: dict[str, tuple[AttentionPattern, int]]
     if isinstance(config, EncoderDecoderConfig):
-        patterns: dict[str, Any] = {
-            "encoder_patterns": _each(
-                config.encoder_patterns or (Full(),), config.num_encoder_layers
-            ),
-            "decoder_patterns": _each(
-                config.decoder_patterns or (Causal(),), config.num_decoder_layers
-            ),
+        stacks = {
+            "encoder_patterns": (Full(), config.num_encoder_layers),
+            "decoder_patterns": (Causal(), config.num_decoder_layers),
         }
     else:
-        first = Causal() if isinstance(config, DecoderOnlyConfig) else Full()
-        patterns = {"patterns": _each(config.patterns or (first,), config.num_layers)}
+        alone = isinstance(config, DecoderOnlyConfig)
+        stacks = {"patterns": (Causal() if alone else Full(), config.num_layers)}
+    patterns: dict[str, Any] = {
+        name: tuple(islice(cycle(getattr(config, name) or (default,)), num_layers))
+        for name, (default, num_layers) in stacks.items()
+    }
     return replace(
         config,
         num_kv_heads=config.num_kv_heads or config.num_heads,
@@ -103,8 +104,3 @@ def _explicit(config: ModelConfig) -> ModelConfig:
         final_norm=config.ends_in_norm,
         **patterns,
     )
-
-
-def _each(patterns: tuple[Any, ...], num_layers: int) -> tuple[Any, ...]:
-    """Return a pattern for each layer, repeated from the first."""
-    return tuple(islice(cycle(patterns), num_layers))
