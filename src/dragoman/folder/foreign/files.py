@@ -95,7 +95,7 @@ def empty_foreign(folder: Path, config: ModelConfig, num_tensors: int) -> Model:
             raise InputError(f"it has {config.depth} layers, but the weights {num_tensors} tensors")
         return build_on_meta(config)
     except InputError as error:
-        raise InputError(f"{folder / CONFIG}: {_clause(error)}.") from error
+        raise InputError(f"{folder / CONFIG}: {str(error).removesuffix('.')}.") from error
 
 
 def foreign_weights(
@@ -112,11 +112,7 @@ def foreign_weights(
                 raise InputError(f"{name} holds NaN or infinity, so the training had failed")
             yield name, weight
     except InputError as error:
-        raise InputError(f"{folder}: {_clause(error)}.") from error
-
-
-def _clause(error: Exception) -> str:
-    return str(error).partition("\n")[0].removesuffix(".")
+        raise InputError(f"{folder}: {str(error).removesuffix('.')}.") from error
 
 
 def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str, Tensor]]:
@@ -141,7 +137,7 @@ def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str
         try:
             return kind.stored(hf, tensors) if kind else hf, tensors
         except InputError as error:
-            raise InputError(f"{folder}: {_clause(error)}.") from error
+            raise InputError(f"{folder}: {str(error).removesuffix('.')}.") from error
     lacking = BIN_INDEX if any(folder.glob("pytorch_model-*.bin")) else WEIGHTS
     raise InputError(
         of_others(folder) or f"{folder} has no weights: {lacking} is missing; download it."

@@ -39,7 +39,7 @@ def read_tokenizers(folder: Path, config: HF) -> tuple[Tokenizer, Tokenizer]:
     `config` is the folder's `config.json`. Raises InputError if a file is missing or damaged, or if
     a required package is not installed.
     """
-    found = TokenizerFolder.of(Path(folder), config, RULES)
+    found = TokenizerFolder.of(folder, config, RULES)
     family = FAMILIES.get(str(config.get("model_type")))
     if family is not None and (own := family.own_tokenizers(found)):
         return own
