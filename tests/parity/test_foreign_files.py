@@ -235,10 +235,10 @@ def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, A
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"model_type": "nllb-moe"}, "is not supported: it has mixtures of experts; take a model"),
+        ({"model_type": "nllb-moe"}, "is not supported; it has mixtures of experts; take a model"),
         ({"auto_map": {"a": "b"}}, "asks for code of its own, which is not run"),
         ({"model_type": "deberta"}, "it has scores by contents and positions apart; take"),
-        ({"model_type": "mbert"}, "is not supported, and no conversion makes it so; take a model"),
+        ({"model_type": "mbert"}, "is not supported; no conversion makes it so; take a model"),
         (
             {"architectures": ["BertForQuestionAnswering"]},
             "known are BertModel, BertForMaskedLM, BertForSequenceClassification, BertForToken",

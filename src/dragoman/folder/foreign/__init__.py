@@ -5,7 +5,6 @@ Each file covers the families of Hugging Face's `transformers` that share parame
 tests in `tests/parity` compare with it.
 """
 
-import json
 from collections.abc import Mapping
 
 from dragoman.errors import InputError
@@ -78,20 +77,14 @@ def family(hf: HF) -> Family:
             method = scheme.get("quant_method", "bitsandbytes" if "load_in_8bit" in scheme else "?")
         known = "take the model's folder with weights in 16 or 32 bits"
         raise InputError(unsupported("quantization_config", method, known))
-    if lacking := LACKING.get(str(name)):
-        raise InputError(
-            f"model_type = {json.dumps(name)} in the model's config is not supported: it has "
-            f"{lacking}; {_TAKE}"
-        )
-    if hf.get("auto_map") and name not in IN_LIBRARY:
+    lacking = LACKING.get(str(name))
+    if hf.get("auto_map") and name not in IN_LIBRARY and lacking is None:
         raise InputError(
             f"auto_map in the model's config asks for code of its own, which is not run; {_TAKE}"
         )
     if name is None:
         raise InputError("the model's config has no model_type; get the whole file")
     if not isinstance(name, str) or name not in FAMILIES:
-        raise InputError(
-            f"model_type = {json.dumps(str(name))} in the model's config is not supported, and no "
-            f"conversion makes it so; {_TAKE}"
-        )
+        why = f"it has {lacking}" if lacking else "no conversion makes it so"
+        raise InputError(unsupported("model_type", str(name), f"{why}; {_TAKE}"))
     return FAMILIES[name]
