@@ -88,6 +88,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
         lambda f: (f / "config.json").write_text("version https://git-lfs.github.com/spec/v1\n"),
         "git lfs pull",
     ),
+    "no JSON": (lambda f: (f / "config.json").write_text("{"), "is damaged .Expecting"),
     "no object": (lambda f: (f / "config.json").write_text("[1]"), "is damaged .Expected `object`"),
     "long header": (lambda f: header(f, b"{}", 1 << 60), "is damaged"),
     "beyond the end": (lie(a=entry("F32", [1 << 40], 0, 1 << 42)), "bytes are missing"),
