@@ -3,11 +3,23 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from dragoman.documents.choices import CHOICE, LEFT, part_of
+from dragoman.documents.document import Left, Segment
 from dragoman.documents.fragments import with_elements
-from dragoman.documents.paragraphs import Half, Raw, lines, mixed, paired, without_breaks
+from dragoman.documents.paragraphs import (
+    Half,
+    Raw,
+    Replacing,
+    has_letters,
+    lines,
+    mixed,
+    paired,
+    without_breaks,
+)
 from dragoman.files.xliff import codes_in, marks_of
 from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
 from dragoman.text.marked import Marked, Tag
+from dragoman.text.spans import Span
 
 INNER = "texts inside codes (<sub>)"
 """What is left alone in a text that `has_inner_text`."""
@@ -44,6 +56,29 @@ def _codes(
         raw, place = write(found[0]), found.end()
         yield Half(raw, begins or ends, begins is not None) if begins or ends else Tag(raw)
     yield text[place:]
+
+
+def read_source(
+    source: Element,
+    pieces: list[str | Tag],
+    place: Span,
+    around: tuple[str, str],
+    where: str,
+    left: Left,
+) -> Segment | Replacing | None:
+    """Read a text whose translation is written at a place, between two texts.
+
+    A message whose branches cannot be read is added to `left`.
+    """
+    marked = marked_of(source, pieces)
+    if not CHOICE.search(marked.text):
+        segment = Segment(*place, marked, writer_of(source, *around), where, beside=True)
+        return segment if has_letters(marked) else None
+    is_plain = source.parent is not None and not (source.parent.holds or is_cdata(source))
+    part = part_of(pieces, where, escape_xml, around) if is_plain else None
+    if part is None:
+        left.add(LEFT, where)
+    return part and Replacing(*place, part)
 
 
 def has_inner_text(source: Element) -> bool:

@@ -8,7 +8,7 @@ before a tag that belongs between runs, and the next text begins another.
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -97,8 +97,8 @@ class RunWriter:
     """The tags of a run; empty for the text of a cell without runs."""
     text: tuple[str, str]
     """The tags of text in a run."""
-    switches: Mapping[str, str]
-    """Tags that begin other properties, mapped to these properties."""
+    switches: Set[str]
+    """Tags that begin other properties: that of a run, and the properties."""
     inside: Set[str]
     """The tags inside a run."""
 
@@ -133,7 +133,7 @@ class RunWriter:
                 written.append(escape_xml(piece))
             elif piece.raw in self.switches:
                 move(0)
-                properties.append(self.switches[piece.raw])
+                properties.append(piece.raw.removeprefix(self.run[0]))
             elif piece.raw == self.run[1]:
                 is_empty = isinstance(before, Tag) and before.raw in self.switches
                 move(2 * (is_empty and "hlink" in properties[-1]))  # a link without words is kept
@@ -150,30 +150,22 @@ def read_runs(children: Sequence[Element], text: str, raw: Raw) -> tuple[Marked,
     """Return the marked text of a paragraph's children, of which some have text, and its writer."""
     runs = _ParagraphRuns(children, text, raw)
     pieces = runs.pieces(children)
-    switches, inside = frozenset(runs.switches.items()), frozenset(runs.inside)
     first = next(_with_text(children))
     space = first.inherited(f"xmlns:{first.prefix}".rstrip(":")) or ""
     kept = "" if "drawingml" in space else ' xml:space="preserve"'
     tags = f"<{first.prefix}t{kept}>", f"</{first.prefix}t>"
+    inside, switches = frozenset(runs.inside), frozenset(runs.switches)
     writer = _writer(runs.usual, runs.tags, tags, switches, inside)
     return with_one_space(with_notes(pieces, writer.write)), writer
 
 
-@lru_cache(256)  # most paragraphs share one
-def _writer(
-    usual: str,
-    tags: tuple[str, str],
-    text: tuple[str, str],
-    switches: frozenset[tuple[str, str]],
-    inside: frozenset[str],
-) -> RunWriter:
-    return RunWriter(usual, tags, text, dict(switches), inside)
+_writer = lru_cache(256)(RunWriter)  # most paragraphs share one
 
 
 class _ParagraphRuns:
     def __init__(self, children: Sequence[Element], text: str, raw: Raw) -> None:
         self._text, self._raw = text, raw
-        self.inside, self.switches = set[str](), dict[str, str]()
+        self.inside, self.switches = set[str](), set[str]()
         lengths, first = Counter[str](), next(_with_text(children))
         for run in _with_text(children):
             lengths[self._properties(run)] += len(run.text)
@@ -203,7 +195,7 @@ class _ParagraphRuns:
                 pieces.insert(end, Tag(self.tags[1], "close"))
             if to != self.usual:
                 pieces.append(Tag(self.tags[0] + to, "open"))
-                self.switches[self.tags[0] + to] = to
+                self.switches.add(self.tags[0] + to)
             properties = to
 
         for item in self._items(elements):

@@ -5,20 +5,11 @@ from dataclasses import replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
-from dragoman.documents.bilingual import (
-    INNER,
-    has_inner_text,
-    indent_of,
-    is_cdata,
-    marked_of,
-    pieces_of,
-    writer_of,
-)
-from dragoman.documents.choices import CHOICE, LEFT, part_of
+from dragoman.documents.bilingual import INNER, has_inner_text, indent_of, pieces_of, read_source
 from dragoman.documents.document import Document, Left, Segment
-from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, has_letters, read_xml
+from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, read_xml
 from dragoman.errors import InputError
-from dragoman.files.xml import Element, escape_xml
+from dragoman.files.xml import Element
 from dragoman.languages import LangCodes, base_of, resolve, tag
 from dragoman.text.marked import Tag
 
@@ -76,13 +67,7 @@ def _read_entry(
     if has_inner_text(spoken):
         left.add(INNER, where)
     pieces = pieces_of(spoken, text, _role_in_tmx, raw)
-    if CHOICE.search((marked := marked_of(spoken, pieces)).text):
-        part = None if is_cdata(spoken) else part_of(pieces, where, escape_xml, (start, end))
-        if part is None:
-            left.add(LEFT, where)
-        return None if part is None else Replacing(*place, part)
-    segment = Segment(*place, marked, writer_of(spoken, start, end), where, beside=True)
-    return segment if has_letters(marked) else None
+    return read_source(spoken, pieces, place, (start, end), where, left)
 
 
 def _role_in_tmx(element: Element) -> Tag | Half:

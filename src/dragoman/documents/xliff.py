@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
@@ -10,12 +10,12 @@ from dragoman.documents.bilingual import (
     INNER,
     has_inner_text,
     indent_of,
-    is_cdata,
     marked_of,
     pieces_of,
+    read_source,
     writer_of,
 )
-from dragoman.documents.choices import CHOICE, LEFT, part_of
+from dragoman.documents.choices import CHOICE, LEFT
 from dragoman.documents.document import Document, Left, Part, Segment, WrittenPart
 from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, has_letters, read_xml
 from dragoman.errors import InputError
@@ -29,7 +29,7 @@ from dragoman.files.xliff import (
     languages_of,
     segments_of,
 )
-from dragoman.files.xml import Element, escape_xml
+from dragoman.files.xml import Element
 from dragoman.languages import LangCodes, label_of
 from dragoman.text.marked import Marked, Tag
 
@@ -98,32 +98,39 @@ _OTHERS = "units of a file in other languages"
 _IN_PART = "units that are translated in part"
 
 
-@dataclass(frozen=True, slots=True)
 class _XliffUnit:
     """A unit of XLIFF 1.2 or a segment of XLIFF 2."""
 
-    element: Element
-    source: Element
-    """The text to translate: `<seg-source>`, which may be cut into segments, or `<source>`."""
-    target: Element | None
-    text: str
-    """The whole file."""
+    def __init__(self, element: Element, source: Element, text: str) -> None:
+        """`source` is `<seg-source>`, which may be cut into segments, or `<source>`; `text` is the
+        whole file.
+        """
+        self.element, self.source, self.text = element, source, text
+        self.target = element.child("target")
+        self.where = f"unit {(element.inherited('id') or '')[:60]}".rstrip()
+        self.cut, self.done = segments_of(source), segments_of(self.target)
+        self.has_target = self.target is not None and self.target.text.strip() != ""
+        self.is_cut = self.cut and not element.holds and (self.done or not self.has_target)
+        self.definitions = definitions_of(element)
+        stated = element if element.local == "segment" else self.target
+        self.state = "" if stated is None else stated.attributes.get("state", "")
 
-    @property
-    def where(self) -> str:
-        """Location shown to the user."""
-        return f"unit {(self.element.inherited('id') or '')[:60]}".rstrip()
-
-    @property
-    def has_target(self) -> bool:
-        """Whether the target contains text."""
-        return self.target is not None and self.target.text.strip() != ""
-
-    @property
-    def state(self) -> str:
-        """The state of the target, which XLIFF 2 writes in the segment."""
-        stated = self.element if self.element.local == "segment" else self.target
-        return "" if stated is None else stated.attributes.get("state", "")
+    def why_not(self, others: str) -> str | None:
+        """Return why it is not translated: it is locked, in `others`, or confirmed; "" if it has a
+        translation; None if it is translated.
+        """
+        said = [] if self.is_cut else [*self.definitions.values()]
+        is_no = self.element.inherited("translate") == "no"
+        if is_no or any(map(is_locked, (self.element.attributes, *said))):
+            return _LOCKED
+        if others or self.is_cut:
+            return others or None
+        if _is_open(self.state, self.source, self.target) and not any(
+            is_confirmed(self.element, each) for each in said or [{}]
+        ):
+            return None
+        is_whole = all(each.text.strip() for each in self.done.values())
+        return _EMPTY if not self.has_target else "" if is_whole else _IN_PART
 
     def around(self) -> tuple[tuple[int, int], str, str]:
         """Return where the target is written, how it begins, and how it ends."""
@@ -152,34 +159,21 @@ def _read_unit(
 
     The languages that it declares are added to `spoken`.
     """
-    source, target = element.child("seg-source") or element.child("source"), element.child("target")
+    source = element.child("seg-source") or element.child("source")
     if source is None:
         return None
-    unit = _XliffUnit(element, source, target, text)
-    declared, definitions = languages_of(element), definitions_of(element)
+    unit, declared = _XliffUnit(element, source, text), languages_of(element)
     spoken.add(declared)
-    cut, done = segments_of(source), segments_of(target)
-    is_cut = bool(cut) and not element.holds and (bool(done) or not unit.has_target)
-    as_whole = [] if is_cut else [*definitions.values()]
-    why = ""
-    if element.inherited("translate") == "no" or any(
-        map(is_locked, (element.attributes, *as_whole))
-    ):
-        why = _LOCKED
-    elif _in_others(languages, declared):
-        why = f"{_OTHERS}: {', '.join(filter(None, declared))}"
-    elif is_cut or (
-        _is_open(unit.state, source, target)
-        and not any(is_confirmed(element, each) for each in as_whole or [{}])
-    ):
-        found = (_read_segments if is_cut else _read_whole)(left, unit, raw)
-        if found and has_inner_text(source):
+    is_other = _in_others(languages, declared)
+    why = unit.why_not(f"{_OTHERS}: {', '.join(filter(None, declared))}" if is_other else "")
+    if why is None:
+        if has_inner_text(source):
             left.add(INNER, unit.where)
-        return found
-    elif not unit.has_target:
-        why = _EMPTY
-    elif not all(each.text.strip() for each in done.values()):
-        why = _IN_PART
+        if unit.is_cut:
+            return _read_segments(left, unit, raw)
+        place, before, after = unit.around()
+        pieces = pieces_of(source, text, _role_in_xliff, raw)
+        return read_source(source, pieces, place, (before, after), unit.where, left)
     if why and any(map(str.isalpha, source.text)):
         left.add(why, unit.where)
     return None
@@ -206,23 +200,6 @@ def _is_open(state: str, source: Element, target: Element | None) -> bool:
     return state not in FINISHED if filled == source.text.strip() else state in UNFINISHED
 
 
-def _read_whole(left: Left, unit: _XliffUnit, raw: Raw) -> Segment | Replacing | None:
-    """Read a unit without segments."""
-    place, before, after = unit.around()
-    pieces = pieces_of(unit.source, unit.text, _role_in_xliff, raw)
-    marked = marked_of(unit.source, pieces)
-    if not CHOICE.search(marked.text):
-        write = writer_of(unit.source, before, after)
-        segment = Segment(*place, marked, write, unit.where, beside=True)
-        return segment if has_letters(marked) else None
-    is_plain = not unit.element.holds and not is_cdata(unit.source)
-    part = part_of(pieces, unit.where, escape_xml, (before, after)) if is_plain else None
-    if part is None:
-        left.add(LEFT, unit.where)
-        return None
-    return Replacing(*place, part)
-
-
 def _start_tag(element: Element, text: str) -> str:
     """Return the start tag of an element, even an empty one, as written around a text."""
     return text[element.start : element.content_start].rstrip("/> \t\r\n") + ">"
@@ -234,8 +211,7 @@ def _read_segments(left: Left, unit: _XliffUnit, raw: Raw) -> Replacing | None:
     A new target has the source of segments that need no translation, or get none.
     """
     (place, made, after), text, where = unit.around(), unit.text, unit.where
-    cut, done = segments_of(unit.source), segments_of(unit.target)
-    definitions, state = definitions_of(unit.element), unit.state
+    cut, done = unit.cut, unit.done
     framed = unit.target if unit.target is not None and done else unit.source
     segments, end = list[Segment](), framed.content_start
     for number, there in (done or cut).items():
@@ -244,9 +220,9 @@ def _read_segments(left: Left, unit: _XliffUnit, raw: Raw) -> Replacing | None:
         if (source := cut.get(number)) is not None:
             marked = marked_of(source, pieces_of(source, text, _role_in_xliff, raw))
             start, close = _start_tag(there, text), f"</{there.name}>"
-            definition, target = definitions.get(number, {}), done.get(number)
+            definition, target = unit.definitions.get(number, {}), done.get(number)
             confirmed = is_confirmed(unit.element, definition)
-            is_open = not confirmed and _is_open(state, source, target)
+            is_open = not confirmed and _is_open(unit.state, source, target)
             why = _why_not(marked, target, is_open=is_open, is_locked=is_locked(definition))
             if why in {_LOCKED, _EMPTY} and not done:
                 stays = start + close
