@@ -18,7 +18,7 @@ from dragoman.documents.paragraphs import (
 )
 from dragoman.files.xliff import codes_in, marks_of
 from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
-from dragoman.text.marked import Marked, Tag
+from dragoman.text.marked import Marked, Tag, with_texts
 from dragoman.text.spans import Span
 
 INNER = "texts inside codes (<sub>)"
@@ -91,8 +91,7 @@ def has_inner_text(source: Element) -> bool:
 
 def marked_of(source: Element, pieces: list[str | Tag]) -> Marked:
     """Return the text to translate, with HTML elements as tags."""
-    broken = (q for p in pieces for q in (lines(p) if isinstance(p, str) else (p,)))
-    return with_elements(broken, str if is_cdata(source) else escape_xml)
+    return with_elements(with_texts(pieces, lines), str if is_cdata(source) else escape_xml)
 
 
 def writer_of(source: Element, before: str, after: str) -> Callable[[Marked], str]:

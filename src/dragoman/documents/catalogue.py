@@ -22,7 +22,7 @@ from dragoman.documents.paragraphs import Replacing, lines
 from dragoman.documents.rows import in_rows
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
-from dragoman.text.marked import Marked, Tag, copying
+from dragoman.text.marked import Marked, copying, with_texts
 
 _WIDTH = 79
 """Maximum columns of a line, including its quotes."""
@@ -83,7 +83,7 @@ _Write = Callable[[Marked], str]
 
 def _segments(text: str, name: str, write_text: _Write) -> Iterator[Segment]:
     one_form, is_plain = False, write_text is Marked.written
-    read = _pieces if is_plain else _pieces_of_sphinx
+    read = partial(copying, copied=_ARGUMENT) if is_plain else restructured.pieces_of
     for message in read_messages(text, name):
         texts = message.texts
         if "msgid" not in texts:
@@ -106,7 +106,9 @@ def _segments(text: str, name: str, write_text: _Write) -> Iterator[Segment]:
             end = "\r\n" if "\r\n" in text[each.start : each.end + 2] else "\n"
             write = partial(_written, before + keyword, write_text, width=width, end=end)
             chooses, where = choices.CHOICE.search(source.value), f"line {message.line}"
-            marked = Marked((source.value,)) if chooses else with_elements(read(source.value))
+            marked = Marked((source.value,))
+            if not chooses:
+                marked = with_elements(with_texts(read(source.value), lines))
             yield Segment(begin, each.end, marked, write, where, beside=True)
 
 
@@ -120,16 +122,6 @@ def _texts_of(segment: Segment, write: _Write) -> Segment | Replacing | None:
 
 _ARGUMENT = re.compile(r"%L?\d{1,2}(?![\w$])")
 """Placeholders of Qt and KDE; in other texts, %5 may be Turkish for 5%."""
-
-
-def _pieces(text: str) -> Iterator[str | Tag]:
-    for piece in copying(text, _ARGUMENT):
-        yield from lines(piece) if isinstance(piece, str) else (piece,)
-
-
-def _pieces_of_sphinx(text: str) -> Iterator[str | Tag]:
-    for piece in restructured.pieces_of(text):
-        yield from lines(piece) if isinstance(piece, str) else (piece,)
 
 
 def _not_fuzzy(before: str) -> str:

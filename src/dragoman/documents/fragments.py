@@ -77,7 +77,7 @@ def read_page(
     `at` maps an offset in the text to the document, and `write` writes there.
     """
     page = Page(text, _RULES, where, f"{where}, ", left)
-    for each in page.document(lambda _: b"").parts[0].segments:
+    for each in page.segments:
         yield replace(each, start=at(each.start), end=at(each.end), write=write)
 
 
@@ -99,7 +99,7 @@ def read_block(
         return []
     page = Page(raw, _BLOCK_RULES, f"line {line}", left=left, line=line)
     found = list[Segment]()
-    for each in page.document(lambda _: b"").parts[0].segments:
+    for each in page.segments:
         begin, end = start + each.start, start + each.end
         if text[begin:end] == plain[begin:end]:
             found.append(replace(each, start=begin, end=end))

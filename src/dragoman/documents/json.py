@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import PurePath
 
 from dragoman.documents import choices, fragments
@@ -17,7 +16,7 @@ from dragoman.documents.characters import SURROGATE, decoded
 from dragoman.documents.document import Document, Keys, Left, Segment, in_language, one_part
 from dragoman.errors import InputError
 from dragoman.languages import LangCodes
-from dragoman.text.marked import Marked, copying, merged
+from dragoman.text.marked import Marked, copying, merged, with_texts
 
 _TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<colon>[ \t\r\n]*+:)?|[][{}]')
 """A string key or value, or a bracket, in valid JSON."""
@@ -126,8 +125,8 @@ def _check(text: str, name: str) -> None:
 
 def _with_arguments(segment: Segment) -> Segment:
     """Return the segment with a browser's placeholders copied; `$1` is a price elsewhere."""
-    pieces = (copying(p, _ARGUMENT) if isinstance(p, str) else (p,) for p in segment.source.pieces)
-    return replace(segment, source=merged(chain.from_iterable(pieces)))
+    pieces = with_texts(segment.source.pieces, partial(copying, copied=_ARGUMENT))
+    return replace(segment, source=merged(pieces))
 
 
 def _texts(

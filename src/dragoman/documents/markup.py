@@ -90,7 +90,8 @@ class Token(NamedTuple):
     kind: Literal["open", "close", "void", "text", "raw", "code"]
     raw: str
     name: str = ""
-    """Name of the element, in lower case; "" for comments. For lines of code, their prefix."""
+    """Name of the element, in lower case; "" for comments. `STATEMENT` for lines of code, which
+    are void."""
 
     @property
     def tag(self) -> Tag:
@@ -107,8 +108,8 @@ def tokens_of(text: str, rules: Rules) -> Iterator[Token]:
             yield Token("text", text[place : match.start()])
         raw, place = match[0], match.end()
         if not is_xml and (raw[0] != "<" or raw[1] == "%"):
-            lines = _LINES.match(text, match.start())
-            yield Token("code", raw, STATEMENT if lines and lines.end() == place else "")
+            is_lines = _LINES.fullmatch(text, match.start(), place)
+            yield Token("void", raw, STATEMENT) if is_lines else Token("code", raw)
             continue
         found = _NAME.match(raw) if match[1] else None
         name = found[1].lower() if found else ""
@@ -159,13 +160,13 @@ class Page:
         self._rules, self._in = rules, place
         self._place, self._line = 0, line
         self._items: list[_Item] = []
-        self._segments = Segments(name)
+        self.segments = Segments(name)
         self._left = Left() if left is None else left
         self._read(tokens_of(text, rules))
 
     def document(self, encode: Encode) -> Document:
         """Return the document, whose bytes are written by `encode`."""
-        return self._asides.document(self._segments, encode, self._left)
+        return self._asides.document(self.segments, encode, self._left)
 
     def _read(self, tokens: Iterator[Token]) -> None:
         token = next(tokens, None)
@@ -184,7 +185,7 @@ class Page:
                 for name, piece in pieces_of(token.raw):
                     self._add(name, piece)
                 self._flush()
-            elif token.kind == "code" and not token.name:
+            elif token.kind == "code":
                 self._add(*code_at(self._text, self._place, self._place + len(token.raw)))
             else:
                 after = self._read_tag(token, tokens)
@@ -254,7 +255,7 @@ class Page:
         start, end = first.start + len(white), last.start + len(last.raw.rstrip(_WHITE))
         where = f"{self._in}line {first.line + white.count(chr(10))}"
         source = paired(settled(unwrapped(_rows(pieces))))
-        self._segments.append(Segment(start, end, source, _written, where))
+        self.segments.append(Segment(start, end, source, _written, where))
 
 
 def _rows(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:
@@ -296,12 +297,15 @@ def is_left(raw: str) -> bool:
     """Return whether a tag says that its element is not to be translated."""
     if "translate" not in raw.lower():
         return False
-    found = ((a[1].lower(), (a[2] or "").lower().strip("\"'")) for a in _ATTRIBUTE.finditer(raw))
-    return any(
-        (name == "translate" and value.strip() == "no")
-        or (name == "class" and "notranslate" in value.split())
-        for name, value in found
-    )
+    found = _attributes_of(raw.lower())
+    is_no = found.get("translate", "").strip() == "no"
+    return is_no or "notranslate" in found.get("class", "").split()
+
+
+def _attributes_of(raw: str) -> dict[str, str]:
+    """Return the attributes of a tag; of two with a name, browsers read the first."""
+    found = [*_ATTRIBUTE.finditer(raw)]
+    return {each[1].lower(): (each[2] or "").strip("\"'") for each in reversed(found)}
 
 
 def _why_left(token: Token, language: str | None) -> str:
@@ -312,7 +316,7 @@ def _why_left(token: Token, language: str | None) -> str:
         return "" if token.kind == "close" else "marked as not to be translated"
     if language is None or "lang" not in token.raw.lower() or token.name in {"html", "body"}:
         return ""
-    found = {a[1].lower(): (a[2] or "").strip("\"'") for a in _ATTRIBUTE.finditer(token.raw)}
+    found = _attributes_of(token.raw)
     code = _LANGUAGE.fullmatch(found.get("lang") or found.get("xml:lang") or "")
     is_other = code is not None and label_of(code[0]) != label_of(language)
     return "in another language" if is_other else ""

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import accumulate, chain, pairwise, tee
 
@@ -272,15 +272,9 @@ def _pieces(line: str, *, escapes: bool) -> Iterator[tuple[str, str | Tag]]:
         text = line[place : match.start() if match else len(line)]
         yield " ", unescaped(text) if escapes else text
         if match:
-            place, name = match.end(), match[2] or ""
-            yield (
-                name,
-                Tag(
-                    match[0],
-                    "close" if match[1] else "open" if name.isalpha() else "void",
-                    shown=" " if match[0].strip() == "\\N" else "",
-                ),
-            )
+            place, name, raw = match.end(), match[2] or "", match[0]
+            tag = Tag(raw, "close" if match[1] else "open" if name.isalpha() else "void")
+            yield name, replace(tag, shown=" " if raw.strip() == "\\N" else "")
 
 
 @dataclass(frozen=True, slots=True)

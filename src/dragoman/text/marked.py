@@ -10,7 +10,8 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, groupby, pairwise
+from functools import partial
+from itertools import accumulate, groupby, pairwise
 from typing import Literal
 
 from dragoman.text.glossary import is_spaced
@@ -346,11 +347,18 @@ def with_tags_of(source: Marked, text: str) -> Marked | None:
     if any(waiting.values()) or not all(each in text for each in lone):
         return None
     copied = re.compile("|".join(map(re.escape, lone)) or "(?!)")
-    parts = (copying(p, copied) if isinstance(p, str) else (p,) for p in pieces)
     try:
-        return merged(chain.from_iterable(parts))
+        return merged(with_texts(pieces, partial(copying, copied=copied)))
     except ValueError:
         return None
+
+
+def with_texts(
+    pieces: Iterable[str | Tag], read: Callable[[str], Iterable[str | Tag]]
+) -> Iterator[str | Tag]:
+    """Yield the pieces, with what `read` makes of each text in its place."""
+    for piece in pieces:
+        yield from read(piece) if isinstance(piece, str) else (piece,)
 
 
 def copying(text: str, copied: re.Pattern[str]) -> Iterator[str | Tag]:
