@@ -78,7 +78,7 @@ def read_source(
     part = part_of(pieces, where, escape_xml, around) if is_plain else None
     if part is None:
         left.add(LEFT, where)
-    return part and Replacing(*place, part)
+    return None if part is None else Replacing(*place, part)
 
 
 def has_inner_text(source: Element) -> bool:

@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from pathlib import PurePath
 
 from dragoman.documents import html, yaml
 from dragoman.documents.document import MARKS, Document, Keys, Left, Part, Segment, Segments
@@ -73,15 +74,15 @@ def _of_toml(text: str, place: Span, line: int) -> Iterator[Segment]:
 
 def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
     """Read an HTML page as `html.read` does, and the front matter that it begins with, if any."""
-    return html.read(data, name, languages, partial(_with_matter, name))
-
-
-def _with_matter(name: str, read: Callable[[str], Document], text: str) -> Document:
+    if PurePath(name).suffix.lower() == ".xhtml":
+        return html.read_xhtml(data, name, "", languages)
+    text, encode = html.decode(data, name)
     matter = _AT_START.match(text)
+    end = matter.end() if matter else 0
+    blank = re.sub(r"[^\r\n]", " ", text[:end])
+    document = html.read(blank + text[end:], encode, name, languages)
     if matter is None:
-        return read(text)
-    end = matter.end()
-    document = read(re.sub(r"[^\r\n]", " ", matter[0]) + text[end:])
+        return document
     first, *others = document.parts
     found = read_matter(text, text, matter.span(1), 1)
     part = Part(text[:end] + first.text[end:], Segments(name, chain(found, first.segments)))

@@ -1,18 +1,17 @@
 """HTML: sentences with their inline tags, and attributes that are read.
 
-    read(b"<p>One <b>word</b>.</p>", "page.html")
+    text, encode = decode(b"<p>One <b>word</b>.</p>", "page.html")
+    read(text, encode, "page.html")
 
 A block contains one or more sentences. Scripts, styles, `<pre>` and drawings are left alone;
 `<code>` and the like, `translate="no"` and `class="notranslate"` are copied. XHTML is read as XML.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import PurePath
 
 from dragoman.documents import markup
-from dragoman.documents.characters import decoded
+from dragoman.documents.characters import Encode, decoded
 from dragoman.documents.document import Document, in_language
 from dragoman.documents.markup import Page, Rules
 from dragoman.documents.paragraphs import decode_xml
@@ -78,31 +77,26 @@ _BY_OFFICE = re.compile(r"(?i)<meta\s(?=[^<>]*\bgenerator\b)[^<>]*\b(?:Microsoft
 _ROOT = re.compile(rb"(?is)<!--(?:(?!<!--).)*?-->|(<html(?=[\s/>])[^<>]*>)")
 
 
-def read(
-    data: bytes,
-    name: str,
-    languages: LangCodes = (None, None),
-    around: Callable[[Callable[[str], Document], str], Document] = lambda page, text: page(text),
-) -> Document:
-    """Read the text of a page, in the encoding that it declares; broken markup is not an error.
+def decode(data: bytes, name: str) -> tuple[str, Encode]:
+    """Decode a page by the encoding that it declares, as `decoded` does."""
+    declared = _CHARSET.search(data[:4096])
+    return decoded(data, name, declared[1].decode() if declared else "", has_references=True)
+
+
+def read(text: str, encode: Encode, name: str, languages: LangCodes = (None, None)) -> Document:
+    """Read the text of a page; broken markup is not an error.
 
     If its text changes, its `lang` changes from the first of the `languages` to the second.
-    `around` is given what reads a page, and the text. Raises InputError if XHTML is not in the
-    encoding that it declares, and as `decoded` does.
     """
-    if PurePath(name).suffix.lower() == ".xhtml":
-        return read_xhtml(data, name, "", languages)
-    declared = _CHARSET.search(data[:4096])
-    text, encode = decoded(
-        data, name, declared[1].decode() if declared else "", has_references=True
-    )
     rules = RULES if _BY_OFFICE.search(text) else replace(RULES, language=languages[0])
-    document = around(lambda page: Page(page, rules, name).document(encode), text)
-    return in_language(document, _ROOT, languages)
+    return in_language(Page(text, rules, name).document(encode), _ROOT, languages)
 
 
 def read_xhtml(data: bytes, name: str, place: str, languages: LangCodes) -> Document:
-    """Read the text of an XHTML page; `place` begins each location."""
+    """Read the text of an XHTML page; `place` begins each location.
+
+    Raises InputError if it is not in the encoding that it declares.
+    """
     text, encode = decode_xml(data, name)
     rules = replace(XHTML_RULES, language=languages[0])
     return in_language(Page(text, rules, name, place).document(encode), _ROOT, languages)
