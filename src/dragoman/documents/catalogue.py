@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from dragoman.documents import choices, restructured
@@ -13,9 +14,7 @@ from dragoman.documents.document import (
     Segment,
     Segments,
     WrittenPart,
-    cut_out,
     reject_more,
-    unused,
 )
 from dragoman.documents.fragments import with_elements
 from dragoman.documents.paragraphs import Replacing, lines
@@ -38,32 +37,30 @@ def read(data: bytes, name: str) -> Document:
     charset = re.search(rb"charset=([\w-]+)", data)
     declared = charset[1].decode() if charset else ""
     text, encode = decoded(data, name, declared)
-    segments, parts, whole = Segments(name), list[Part](), list[Segment]()
-    mark, cuts, left = unused(text), list[tuple[int, int, str]](), Left()
+    parts, whole, left = list[Part](), dict[int, Segment](), Left()
+    segments, place = Segments(name), 0  # of the next part
     write = restructured.written if restructured.is_of_sphinx(text) else Marked.written
     for segment in _segments(text, name, write):
         found = _texts_of(segment, write)
         if found is None:
             left.add(choices.LEFT, segment.where)
         elif isinstance(found, Segment):
-            segments.append(found)
+            segments.append(replace(found, start=found.start - place, end=found.end - place))
         else:
-            cuts.append((segment.start, segment.end, f"{mark}{len(parts)}{mark}"))
-            parts.append(found.part)
-            whole.append(segment)
-    rest, moved = cut_out(text, (0, len(text)), cuts)
-    segments.move(moved)
+            parts += Part(text[place : segment.start], segments), found.part
+            whole[len(parts) - 1] = segment
+            segments, place = Segments(name), segment.end
+    parts.append(Part(text[place:], segments))
 
     def assemble(written: Sequence[WrittenPart]) -> bytes:
-        first, *others = written
-
-        def message(found: re.Match[str]) -> str:
-            segment, texts = whole[int(found[1])], others[int(found[1])]
-            if texts.is_changed:
-                return segment.write(Marked(("".join(texts),)))
-            return text[segment.start : segment.end]
-
-        pieces = [re.sub(f"{mark}([0-9]+){mark}", message, piece) for piece in first]
+        pieces = list[str]()
+        for number, part in enumerate(written):
+            if (message := whole.get(number)) is None:
+                pieces += part
+            elif part.is_changed:
+                pieces.append(message.write(Marked(("".join(part),))))
+            else:
+                pieces.append(text[message.start : message.end])
         new = encode(pieces)
         if decoded(new, name, declared)[0] != "".join(pieces):
             raise InputError(
@@ -72,7 +69,7 @@ def read(data: bytes, name: str) -> Document:
             )
         return new
 
-    document = Document((Part(rest, segments), *parts), assemble, tuple(left))
+    document = Document(tuple(parts), assemble, tuple(left))
     reject_more(document.firsts[-1], name)
     return document
 
