@@ -168,26 +168,23 @@ def _only(alphabet: list[str], texts: Iterable[str]) -> Iterator[str]:
 
 def _learn(texts: Iterable[str], alphabet: list[str], config: TokenizerConfig) -> dict[str, Any]:
     """Train with the library; return the serialised tokenizer."""
-    first = list(config.first)
-    if config.model != "unigram":
-        size = config.vocab_size if config.model == "bpe" else len(first) + len(alphabet)
-        backend = Backend(models.BPE(unk_token="<unk>", byte_fallback=True))  # noqa: S106
-        trainer: trainers.Trainer = trainers.BpeTrainer(
-            vocab_size=size,  # with no place for merges, pieces are characters
-            special_tokens=first,
-            initial_alphabet=alphabet,
-            limit_alphabet=len(alphabet),
-            min_frequency=2,
-            show_progress=False,
-        )
-    else:
+    first, size = list(config.first), config.vocab_size
+    shared: dict[str, Any] = {
+        "special_tokens": first,
+        "initial_alphabet": alphabet,
+        "show_progress": False,
+    }
+    trainer: trainers.Trainer
+    if config.model == "unigram":
         backend = Backend(models.Unigram())
-        trainer = trainers.UnigramTrainer(
-            vocab_size=config.vocab_size,
-            special_tokens=first,
-            initial_alphabet=alphabet,
-            unk_token="<unk>",  # noqa: S106
-            show_progress=False,
+        trainer = trainers.UnigramTrainer(vocab_size=size, unk_token="<unk>", **shared)  # noqa: S106
+    else:
+        if config.model == "characters":
+            size = len(first) + len(alphabet)  # with no place for merges
+        backend = Backend(models.BPE(unk_token="<unk>", byte_fallback=True))  # noqa: S106
+        letters = len(alphabet)
+        trainer = trainers.BpeTrainer(
+            vocab_size=size, limit_alphabet=letters, min_frequency=2, **shared
         )
     # One space before the first word, unless its script has no spaces.
     backend.normalizer = normalizers.Sequence(
