@@ -162,15 +162,5 @@ def characters_before(raw: bytes) -> Callable[[int], int]:
     import numpy as np  # which `dragoman --help` does without
 
     begins = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
-    rows = np.pad(begins, (0, -len(raw) % _COUNTED_BYTES)).reshape(-1, _COUNTED_BYTES)
-    sums = np.cumsum([0, *np.count_nonzero(rows, axis=1)])
-
-    def before(place: int) -> int:
-        row = place // _COUNTED_BYTES
-        return int(sums[row]) + int(np.count_nonzero(begins[row * _COUNTED_BYTES : place]))
-
-    return before
-
-
-_COUNTED_BYTES = 64
-"""Bytes per precomputed count; a count for each byte would take eight bytes."""
+    counts = np.cumsum(np.append(np.False_, begins), dtype=np.uint32)
+    return lambda place: int(counts[place])
