@@ -12,7 +12,7 @@ from dragoman.documents.attributes import attributes_of
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.fragments import with_elements
 from dragoman.documents.html import read_xhtml
-from dragoman.documents.paragraphs import Raw, read_plain, read_xml
+from dragoman.documents.paragraphs import read_plain, read_xml
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, escape_xml
 from dragoman.languages import LangCodes
@@ -63,8 +63,8 @@ def _read_member(data: bytes, book: str, member: str, kind: str, languages: Lang
     return read_xml(data, name, _TEXTS, partial(_read_text, places), _GUIDE, place=f"{member}, ")
 
 
-def _read_text(places: Iterator[str], element: Element, text: str, raw: Raw) -> Segment | None:
+def _read_text(places: Iterator[str], element: Element, *_: object) -> Segment | None:
     """Read a title or a description, which often is HTML that is escaped as text."""
-    segment = read_plain(places, element, text, raw)
+    segment = read_plain(places, element)
     source = with_elements(segment.source.pieces, escape_xml) if segment else None
     return replace(segment, source=source) if segment and source else None

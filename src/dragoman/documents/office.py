@@ -79,16 +79,15 @@ def read(data: bytes, name: str) -> Document:
         read_one = _read_cell if names & _CELLS else _read_paragraph
         read_in = partial(read_one, columns, (f"{place}paragraph {n}" for n in count(1)))
         aside = _ATTRIBUTES, headers_of_sheets if member in sheets else entries_of_index
-        documents[member] = read_xml(
-            content, f"{name}: {member}", names, read_in, *aside, place=place
-        )
+        whole = f"{name}: {member}"
+        documents[member] = read_xml(content, whole, names, read_in, *aside, place=place)
     left = {
         "What fields show, such as page numbers and indexes; update the fields.": fields,
         "Formulas, what they show, and the names of sheets.": sheets,
         "The headers of tables, by which formulas find their columns.": columns,
         "The prompts of slide masters and layouts.": _parts(types, "slideMaster"),
         "Embedded files, such as the tables behind charts.": [
-            member for member in archive.members if "/embeddings/" in member
+            each for each in archive.members if "/embeddings/" in each
         ],
     }
     return archive.document(documents, [line for line, there in left.items() if there])
@@ -133,7 +132,7 @@ def _read_paragraph(
         return None
     children = with_text_and_fields([*paragraph.elements], text)
     if not children:
-        return read_plain(places, paragraph, text, raw)
+        return read_plain(places, paragraph)
     marked, writer = read_runs(children, text, raw)
     if not has_letters(marked) or (columns and _in_one_line(marked.text) in columns):
         return None

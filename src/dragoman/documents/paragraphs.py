@@ -245,7 +245,7 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
     return pieces
 
 
-def read_plain(places: Iterator[str], paragraph: Element, _text: str, _raw: Raw) -> Segment | None:
+def read_plain(places: Iterator[str], paragraph: Element) -> Segment | None:
     """Read a paragraph without elements; return None if it has some."""
     marked = merged(lines("" if any(paragraph.elements) else paragraph.text))
     if not has_letters(marked):

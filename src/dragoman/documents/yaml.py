@@ -116,10 +116,9 @@ def _value(
 def _branches(text: str, event: Any, where: str) -> list[Segment] | None:  # noqa: ANN401
     """Return the branches of a message that chooses a form, in quotes and on one line."""
     escape, found = _ESCAPES.get(event.style), choices.branches(event.value)
-    before = _PROPERTIES.match(text, event.start_mark.index, event.end_mark.index)
-    if escape is None or found is None or before is None:
+    if escape is None or found is None:
         return None
-    start = before.end() + 1
+    start = _start(text, event) + 1
     raw = text[start : event.end_mark.index - 1]
     plain = escape.sub("\0", raw)
     pairs = zip(plain, event.value, strict=False)
@@ -132,24 +131,22 @@ def _branches(text: str, event: Any, where: str) -> list[Segment] | None:  # noq
 
 def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401
     """Yield the text of one value, or the lines of a block."""
-    end, style, value = event.end_mark.index, event.style or "", event.value
-    before = _PROPERTIES.match(text, event.start_mark.index, end)
-    start = before.end() if before else end
+    start, end = _start(text, event), event.end_mark.index
+    style, value = event.style or "", event.value
     if SURROGATE.search(text, start, end):
         yield Segment(start, end, Marked((text[start:end],)), Marked.written, where)
         return
     if style in ("|", ">"):
-        lines = _lines(text, start, end, value)
-        if style == ">":
-            yield from (_folded(text, each, where) for each in lines)
-        else:
-            for paragraph in _paragraphs(text, [*chain(*lines)]):
-                yield from (_folded(text, each, where) for each in _sentences(text, paragraph))
+        found = _lines(text, start, end, value)
+        if style == "|":
+            paragraphs = _paragraphs(text, [*chain(*found)])
+            found = [lines for each in paragraphs for lines in _sentences(text, each)]
+        yield from (_folded(text, lines, where) for lines in found)
         return
     after = "" if style else _after(text, end)
-    if not after and (found := _forms(text, start, end, style)):
+    if not after and (parts := _forms(text, start, end, style)):
         write = partial(_written_in, quote=style) if style else Marked.written
-        for a, b, form in found:
+        for a, b, form in parts:
             fault = partial(_needs_quotes, style=style, flow=flow, is_first=a == start)
             yield Segment(a, b, form, write, where, fault)
     elif style or text[start:end].split() == value.split():
@@ -157,6 +154,11 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
         pieces = (Tag(p, shown=" ") if "\n" in p else p for p in re.split("(\n+)", value))
         write = partial(written, style=style, flow=flow, after=after.replace("\t", " "))
         yield Segment(start, end + len(after), with_elements(pieces), write, where)
+
+
+def _start(text: str, event: Any) -> int:  # noqa: ANN401
+    """Return where a value begins, after its properties."""
+    return next(_PROPERTIES.finditer(text, event.start_mark.index, event.end_mark.index)).end()
 
 
 def _unfolded(raw: str) -> str | None:
@@ -268,8 +270,8 @@ def _is_text(value: str) -> bool:
 
 def _after(text: str, end: int) -> str:
     """Return the white space after a plain value if it contains tabs, which only these allow."""
-    found = re.compile(r"\s*").match(text, end)
-    return found[0] if found and re.search(r"[\r\n] *\t", found[0]) else ""
+    found = re.compile(r"\s*?[\r\n] *\t\s*").match(text, end)
+    return found[0] if found else ""
 
 
 def written(marked: Marked, *, style: str, flow: bool, after: str) -> str:
