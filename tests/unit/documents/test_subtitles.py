@@ -20,14 +20,12 @@ def cues(*texts: str) -> str:
         (["WOMAN 2: I see\nDR. O'HARA: it is"], ["I see", "it is"], "WOMAN DR. O'HARA"),
         (["{\\an8}<i>ANN:</i> we go", "- BOB: a boy"], ["we go", "a boy"], "ANN BOB"),
         (["<b>ANN</b>:\nwe go\non", "MÜLLER：so"], ["we go on", "so"], "ANN MÜLLER"),
-        (["-\nwe go", "on"], ["we go on"], ""),
         ([">> ANN: we go\n>> I am", ">>> on", "&gt;&gt; so"], ["we go", "I am", "on", "so"], "ANN"),
         (["we go", "ANN:\non", "-\nI am"], ["we go", "on", "I am"], "ANN"),
         (["we go", "WARNING: KEEP OUT", "of it"], ["we go", "WARNING: KEEP OUT", "of it"], ""),
         (["we said: go", "He: on", "12: so"], ["we said: go He: on 12: so"], ""),
         (["THE NEXT\nDAY", "a man is", "in the USA", "NASA", "is big"],
          ["THE NEXT DAY", "a man is in the USA NASA is big"], ""),
-        (["I am for", "THE FBI", "in it."], ["I am for THE FBI in it."], ""),
         (["I said", "NO MORE", "of it.", "A BIG DAY", "at two"],
          ["I said NO MORE of it.", "A BIG DAY", "at two"], ""),
         (["it is", "THE NEXT DAY", "A man"], ["it is", "THE NEXT DAY", "A man"], ""),
@@ -39,7 +37,6 @@ def cues(*texts: str) -> str:
         (["It was 10:30", "PM: so"], ["It was 10:30 PM: so"], ""),
         (["It is", "- A: so"], ["It is", "so"], "A"),
         (["It is", "A: so\nB: on.", "Q: so?", "A: on"], ["It is A: so B: on.", "so?", "on"], "Q A"),
-        (["IT GOES", "ON", "AND ON 2", "3"], ["IT GOES ON AND ON 2 3"], ""),
         (["a <3 b > c <i>d</i>"], ["a <3 b > c d"], ""),
         (["We think\n{\\an8}[DOOR opens]\n<i>♪ A song ♪</i>\nof a", "house (big)",
           "- (sighs)\n[all\nlaugh]"],
@@ -70,10 +67,7 @@ def test_what_another_one_says_is_another_text(
     ("texts", "lines"),
     [
         (["<v Ann>we go</v>", "<v Bob>a boy</v>"], ["we go", "a boy"]),
-        (["<v Ann>we go", "<v Ann>on and", "on"], ["we go on and", "on"]),
         (["<v.loud Ann>we go</v> <v Bob>a boy</v>\nis", "<v Bob>big"], ["we go", "a boy is big"]),
-        (["<v Ann>we go\n<v Ann>on"], ["we go on"]),
-        (["<v Ann>BOB: we\n- go"], ["we", "go"]),
         (["a <00:01.500>b", "c <00:00:02.500>d"], ["a b", "c d"]),  # times stay in their cue
     ],
 )
@@ -99,12 +93,9 @@ def test_what_is_above_a_word_is_not_read() -> None:
     [
         ("老师批评护士", "。", "老师批评\n\n护士。"),
         ("Ann sees Bob", ".", "Ann sees\n\nBob."),
-        ("我喜欢茶", "，而她喜欢书。", "我喜欢茶，\n\n而她喜欢书。"),
         ("他说：“是", "。”然后走了", "他说：“是。”\n\n然后走了"),
         ("（茶", "）和书", "（茶）\n\n和书"),
         ("I like tea", ", and books", "I like tea,\n\nand books"),
-        ("Sie sagte:", " »Ja«", "Sie sagte:\n\n»Ja«"),
-        ("I like", " 'tea'", "I like\n\n'tea'"),
         ("it costs", " .5 of it", "it costs\n\n.5 of it"),
         ("我喜欢茶", "“是”的书", "我喜欢茶\n\n“是”的书"),
         ("我喜欢茶", "……", "我喜欢茶\n\n……"),
@@ -120,25 +111,19 @@ def test_no_cue_begins_with_a_closing_mark(before: str, after: str, written: str
 @pytest.mark.parametrize(
     ("lines", "written"),
     [
-        ("她昨天买了伞。", "她昨天买了伞。"),
         ("她昨天买了伞，|然后回家。", "她昨天买了伞，|然后回家。"),
         ("她说：“是。”|她又说《书》", "她说：“是。”|她又说《书》"),
         ("역사를 우리|가방 안에", "역사를|우리가방 안에"),
         (
-            "我们昨天去图书馆借书买茶|回家的路上又看见书和茶",
-            "我们昨天去图书馆借书买茶|回家的路上又看见书和茶",
-        ),
-        (
             "我一二三四五六七八九零《|十一二三四五六七八九》",
             "我一二三四五六七八九零|《十一二三四五六七八九》",
         ),
-        ("we go|on it", "we go|on it"),
     ],
 )
 def test_no_line_ends_inside_a_word_of_chinese(lines: str, written: str) -> None:
     """But behind a mark, unless a line would be too long; no more lines than needed."""
     layout = _Layout((), (9.0,), (2,), "|", escapes=False, marks=(False,))
-    assert layout.write(Marked((lines.replace("|", " " * lines.isascii()),))) == written
+    assert layout.write(Marked((lines.replace("|", ""),))) == written
 
 
 def test_no_mark_is_moved_out_of_its_element() -> None:
