@@ -280,13 +280,6 @@ MARKS = [*map(chr, range(0xFDD0, 0xFDF0))]
 """Characters that Unicode reserves for internal use; no translation contains them."""
 
 
-def unused(text: str) -> str:
-    """Return a character to use in marks: one that the text does not contain."""
-    used = {*text}
-    private = map(chr, range(0xE000, 0x110000))  # if the file contains all of MARKS
-    return next(c for c in chain(MARKS, private) if c not in used)
-
-
 class Asides:
     """Texts inside tags, such as image descriptions, that are set aside.
 
@@ -295,7 +288,8 @@ class Asides:
 
     def __init__(self, text: str, name: str) -> None:
         """`name` is the document's name, for messages."""
-        self._mark = unused(text)
+        used, private = {*text}, map(chr, range(0xE000, 0x110000))
+        self._mark = next(c for c in chain(MARKS, private) if c not in used)
         self._text, self._starts, self._ends = text, array("I"), array("I")
         self._raw, self._segments = StringIO(), Segments(name)
 

@@ -67,7 +67,8 @@ def in_rows(
 
 def _split(source: Marked, splits: Callable[[Tag], bool]) -> Marked:
     """Return the text with splittable elements ended before a tab and begun again after it."""
-    partners, made, begun = source.partners, list[str | Tag](), list[tuple[Tag, str | Tag]]()
+    partners = {first: last for _, first, last in source.elements}
+    made, begun = list[str | Tag](), list[tuple[Tag, str | Tag]]()
     room, is_anew = _MOST_REPEATED, False  # whether open elements are empty since a tab
     for n, piece in enumerate(source.pieces):
         if isinstance(piece, Tag) and piece.kind == "open":

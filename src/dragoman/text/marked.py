@@ -152,11 +152,6 @@ class Marked:
             elif isinstance(piece, Tag) and piece.kind == "close":
                 yield *opened.pop(), number
 
-    @property
-    def partners(self) -> dict[int, int]:
-        """The index of each close tag in the pieces, by the index of its open tag."""
-        return {first: last for _, first, last in self.elements}
-
 
 def _is_blank(piece: str | Tag) -> bool:
     if isinstance(piece, str):
