@@ -47,6 +47,7 @@ NOT_TRANSLATED = [
     "<p class='x-notranslate-y'>«a b»</p>",
     "<p class='x NOTRANSLATE y'>a b</p>",
     "<p translate = 'No' id=a>a b</p>",
+    "<p translate=yes translate=no>«a b»</p>",
 ]
 OF_LANGUAGES = [
     "<p>«a» <i lang=fr title='b'>b c</i> «d»",
