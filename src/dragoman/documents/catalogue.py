@@ -47,7 +47,7 @@ def read(data: bytes, name: str) -> Document:
         elif isinstance(found, Segment):
             segments.append(replace(found, start=found.start - place, end=found.end - place))
         else:
-            parts += Part(text[place : segment.start], segments), found.part
+            parts += Part(text[place : segment.start], segments or ()), found.part
             whole[len(parts) - 1] = segment
             segments, place = Segments(name), segment.end
     parts.append(Part(text[place:], segments))

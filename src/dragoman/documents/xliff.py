@@ -110,7 +110,7 @@ class _XliffUnit:
         self.where = f"unit {(element.inherited('id') or '')[:60]}".rstrip()
         self.cut, self.done = segments_of(source), segments_of(self.target)
         self.has_target = self.target is not None and self.target.text.strip() != ""
-        self.is_cut = self.cut and not element.holds and (self.done or not self.has_target)
+        self.is_cut = bool(self.cut and not element.holds and (self.done or not self.has_target))
         self.definitions = definitions_of(element)
         stated = element if element.local == "segment" else self.target
         self.state = "" if stated is None else stated.attributes.get("state", "")
