@@ -12,7 +12,6 @@ from dragoman.text.marked import Tag, merged
 HTML = [
     "<p>«One»<br>«two»<p>«three»",
     "<ul><li>«a» <li>«b»</ul>",
-    "<p>«a» &lt; «b» &amp; «c»</p>",
     "<p> <b> «in» </b> </p>",
     "<p><i></i> «a» <b><i></i><img></b> «b» <code></code> «c»",
     "<p>«see» <code>ls</code> «now»",
@@ -23,14 +22,11 @@ HTML = [
     "<img alt='«it is»' title=\"«a b»\">",
     "<textarea placeholder='«a b»'>c d</textarea>",
     "<p>«a» <iframe title='«b»' srcdoc='<p>c'></iframe>",
-    "<img translate=no alt='a b'>",
     "<meta name=description content='«a b»'>",
-    "<meta name=generator content='a b'>",
     "<meta property='og:image:alt' content='«a b»'>",
     "<input type=submit value='«go on»'>",
     "<input value='a b'><input type=hidden value='a b'>",
     "<optgroup label='«a b»'>",
-    "<p>«a» <a href='x>y'>«b»</a",
     "«a» <b>«c» <i>«d»</b> «e»</i> «f»",
 ]
 NOT_TRANSLATED = [
@@ -44,18 +40,13 @@ NOT_TRANSLATED = [
     "<dt translate=no>a<dd>«b»<dt>«c»",
     "<select><option translate=no>a<option>«b»</select>",
     "<p data-x='a translate=no b'>«a b»</p>",
-    "<p class='x-notranslate-y'>«a b»</p>",
-    "<p class='x NOTRANSLATE y'>a b</p>",
     "<p translate = 'No' id=a>a b</p>",
     "<p translate=yes translate=no>«a b»</p>",
 ]
 OF_LANGUAGES = [
     "<p>«a» <i lang=fr title='b'>b c</i> «d»",
     "<ul><li lang='de-AT'>a b<li lang=en-GB>«c»</ul>«d»",
-    "<div lang=zh><p lang=en>a b</p></div><p>«c»",
     "<body lang=de><p lang=''>«a»<p lang='{{ x }}'>«b»<p lang=und>«c»<p data-lang=de>«d»",
-    "<a hreflang=de>«a b»</a>",
-    "<meta name=Generator content='Microsoft Word 15'><p lang=de>«a»",
     '<meta name="generator" content="LibreOffice 24.2"/><p lang=de>«a»',
     "<meta content='Microsoft Word 15' name=Generator><p lang=de>«a»",
 ]
@@ -69,7 +60,6 @@ it has no close tag."""
     ("source", "expected"),
     [
         *map(in_capitals, [*HTML, *NOT_TRANSLATED]),
-        ("<p>caf&eacute; x</p>", "<p>CAFÉ X</p>"),
         ("<p>x\n   <b>y\n z</b></p>", "<p>X <b>Y Z</b></p>"),
         ("<p>a %<b>(nam)s</b> c</p>", "<p>A <b>%(NAM)S</b> C</p>"),
         ("<title>a <b></title>", "<title>A &lt;B&gt;</title>"),
