@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Literal
 
 from dragoman.text.glossary import Occurrence, fold, in_capitals, is_boundary
@@ -22,12 +22,13 @@ def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
 
     In a translation in capitals, a form in capitals counts as applied.
     """
-    return [outcome for outcome, _ in judged_places(found, translation)]
+    return [outcome for outcome, _ in judged_places(tuple(found), translation)]
 
 
+@lru_cache(1)  # what was searched for missing terms is judged next
 def judged_places(
-    found: Sequence[Occurrence], translation: str
-) -> list[tuple[Outcome, Span | None]]:
+    found: tuple[Occurrence, ...], translation: str
+) -> tuple[tuple[Outcome, Span | None], ...]:
     """Return the outcome and the span in the translation of each term; None if it is missed."""
     is_upper = translation.isupper()
     forms_of = [
@@ -36,11 +37,7 @@ def judged_places(
     outcomes: dict[int, tuple[Outcome, Span]] = {}
     taken = bytearray(len(translation))
     kinds: tuple[tuple[Outcome, Callable[[str], Iterator[Span]]], ...]
-    words = cache(partial(_Words, translation))
-    kinds = (
-        ("applied", partial(exact, translation)),
-        ("inflected", lambda form: words().akin(form)),
-    )
+    kinds = (("applied", partial(exact, translation)), ("inflected", _Words(translation).akin))
     longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
     for outcome, places in kinds:
         left = dict[str, Iterator[Span]]()  # the places of a form, from its first free one
@@ -51,7 +48,7 @@ def judged_places(
             if (span := next((s for s in spans if taken.find(1, *s) < 0), None)) is not None:
                 outcomes[n] = outcome, span
                 taken[slice(*span)] = b"\1" * (span[1] - span[0])
-    return [outcomes.get(n, ("missed", None)) for n in range(len(found))]
+    return tuple(outcomes.get(n, ("missed", None)) for n in range(len(found)))
 
 
 def exact(text: str, form: str) -> Iterator[Span]:
@@ -68,11 +65,19 @@ class _Words:
     """The words of a text, by their first letters."""
 
     def __init__(self, text: str) -> None:
-        self._words = [*re.finditer(r"\w+(?:[-'’]\w+)*", fold(text))]
-        self._numbers = defaultdict[str, list[int]](list)
+        self._text = text
+
+    @cached_property
+    def _words(self) -> list[re.Match[str]]:
+        return [*re.finditer(r"\w+(?:[-'’]\w+)*", fold(self._text))]
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        numbers = defaultdict[str, list[int]](list)
         for n, word in enumerate(self._words):
             for size in range(1, min(LEAST_STEM, len(word[0])) + 1):
-                self._numbers[word[0][:size]].append(n)
+                numbers[word[0][:size]].append(n)
+        return numbers
 
     def akin(self, form: str) -> Iterator[Span]:
         """Yield the spans of words that begin like those of a form."""

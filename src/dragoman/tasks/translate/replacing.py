@@ -53,11 +53,12 @@ def replaced(
     other terms. The scores remain those of what the model wrote.
     """
     text = translation.text
-    places = judged_places(found, text)
-    missed = [term for term, (_, place) in zip(found, places, strict=True) if place is None]
-    if not missed:
+    judged = [*zip(found, judged_places(tuple(found), text), strict=True)]
+    lacking = [(term, place) for term, (outcome, place) in judged if outcome != "applied"]
+    if not lacking:
         return translation
-    taken = [(0, begun), *protected(text), *(place for _, place in places if place is not None)]
+    taken = [(0, begun), *protected(text)]
+    taken += [place for _, (outcome, place) in judged if place and outcome == "applied"]
     taken += [(start, end) for _, _, start, end in translation.copied]
     taken += [each.span() for one in kept for each in re.finditer(re.escape(one), text)]
     begins = {
@@ -65,7 +66,10 @@ def replaced(
         for _, _, start, end in translation.sentences
     }
     parts, fixed = translation.alignments, places_in(taken)
-    puts = [put for part in parts for put in _puts(part, text, missed, fixed, begins)]
+    lacking = [each for each in lacking if fixed.isdisjoint(range(*(each[1] or (0, 0))))]
+    puts = [put for part in parts for put in _puts(part, text, lacking, fixed, begins)]
+    if not puts:
+        return translation
     puts.sort(key=lambda put: put.edit[:2])
     edited = Edited(text, [each.edit for each in puts])
     result = rewritten(translation, edited)
@@ -79,37 +83,38 @@ def replaced(
 def _puts(
     part: Alignment,
     text: str,
-    missed: Sequence[Occurrence],
+    lacking: Sequence[tuple[Occurrence, Span | None]],
     fixed: set[int],
     begins: set[int],
 ) -> Iterator[_Put]:
-    """Yield the edits that write the missed terms of this part of the source."""
-    tokens = [(n, span) for n, span in enumerate(part.tgt_spans) if span is not None]
-    words = [
-        word
-        for word in _words(text, [span for _, span in tokens])
-        if fixed.isdisjoint(range(*word))
-    ]
+    """Yield the edits that write the lacking terms of this part of the source.
+
+    Another form of a term, whose span comes with it, stays if it is aligned to the term's source.
+    """
+    words, of_word = _words(part, text, fixed)
     read = [(n, span) for n, span in enumerate(part.src_spans) if span is not None]
     if not words or not read:
         return
-    ends, of_word = [end for _, end in words], [list[int]() for _ in words]
-    for n, (start, end) in tokens:
-        word = bisect_right(ends, start)
-        if word < len(words) and words[word][0] < end:
-            of_word[word].append(n)
 
     def shares(src: slice) -> list[float]:
         """Return the attention of each word to these source tokens."""
         share_T = part.weights_TS[:, src].sum(1).tolist()
         return [sum(share_T[n] for n in some) / max(1, len(some)) for some in of_word]
 
-    found, whole = [], (read[0][1][0], read[-1][1][1])
-    for term in (each for each in missed if _overlap(whole, (each.start, each.end))):
-        on = [n for n, span in read if _overlap(span, (term.start, term.end))]
-        if on:
-            found.append((term, on[0], shares(slice(on[0], on[-1] + 1))))
-    free, stops, rest = {*range(len(words))}, [*ends], list[tuple[Occurrence, int]]()
+    free, stops = {*range(len(words))}, [end for _, end in words]
+    found, rest = [], list[tuple[Occurrence, int]]()
+    whole = read[0][1][0], read[-1][1][1]
+    for term, place in lacking:
+        src = term.start, term.end
+        on = [n for n, span in read if _overlap(span, src)] if _overlap(whole, src) else []
+        if not on:
+            continue
+        share_U = shares(slice(on[0], on[-1] + 1))
+        akin = [n for n, word in enumerate(words) if place and _overlap(word, place)]
+        if max((share_U[n] for n in akin), default=0) >= LEAST:
+            free.difference_update(akin)
+        else:
+            found.append((term, on[0], share_U))
     for term, first, share_U in sorted(found, key=lambda each: -max(each[2])):
         best = max(sorted(free), key=share_U.__getitem__, default=0)
         if best not in free or share_U[best] < LEAST:
@@ -127,10 +132,22 @@ def _puts(
         yield _inserted(term, text, words[0][0], after)
 
 
-def _words(text: str, spans: Sequence[Span]) -> Iterator[Span]:
-    """Return the words that contain these spans; words joined by a hyphen are one."""
-    words = (w for w in whole_words(text, spans) if any(map(str.isalnum, text[slice(*w)])))
-    return as_one(words, lambda one, other: text[one[1] : other[0]] == "-")
+def _words(part: Alignment, text: str, fixed: set[int]) -> tuple[list[Span], list[list[int]]]:
+    """Return the words outside of fixed places, and the tokens of each.
+
+    Words joined by a hyphen are one.
+    """
+    tokens = [(n, span) for n, span in enumerate(part.tgt_spans) if span is not None]
+    whole = whole_words(text, [span for _, span in tokens])
+    whole = (word for word in whole if any(map(str.isalnum, text[slice(*word)])))
+    joined = as_one(whole, lambda one, other: text[one[1] : other[0]] == "-")
+    words = [word for word in joined if fixed.isdisjoint(range(*word))]
+    ends, of_word = [end for _, end in words], [list[int]() for _ in words]
+    for n, (start, end) in tokens:
+        word = bisect_right(ends, start)
+        if word < len(words) and words[word][0] < end:
+            of_word[word].append(n)
+    return words, of_word
 
 
 def _run(best: int, words: Sequence[Span], text: str, more: set[int]) -> range:

@@ -68,6 +68,7 @@ RED = Glossary([GlossaryTerm("red", "blau", ("blaue", "blauer", "blaues"))])
         ("hat| cat", "Hutkatze", "0", {"hat": "Helm", "cat": "Katze"}, "Helm Katze"),
         ("a| hat", "ein| Helm", "00", {"hat": "Helm"}, "ein Helm"),
         ("a| hat", "ein| Helme", "01", {"hat": "Helm"}, "ein Helme"),
+        ("a| hat", "Helme| Hut", "01", {"hat": "Helm"}, "Helme Helm"),
         ("a| hat", "{x}", "1", {"hat": "Helm"}, "{x}"),
         ("a| red| hat", "ein| roter| Hut", "012", RED, "ein blauer Hut"),
         ("a| red| hat", "ein| rotes| Hut", "012", RED, "ein blaues Hut"),
@@ -79,7 +80,7 @@ def test_a_term_takes_the_place_of_what_the_model_wrote(
 ) -> None:
     """It replaces all adjacent words from its source, in the matching form, or is added.
 
-    Existing terms, other forms of them, and placeholders stay.
+    Existing terms, other forms of them that come from their source, and placeholders stay.
     """
     glossary = terms if isinstance(terms, Glossary) else Glossary(terms)
     found = glossary.find(line.replace("|", ""))
@@ -94,6 +95,8 @@ def test_the_beginning_that_was_given_and_what_is_kept_stay() -> None:
     assert replaced(found, terms, begun=len("ein Hut")).text == "ein Hut Helm"
     found = aligned("a| hat", "ein| Hut", "01")
     assert replaced(found, terms, kept=["Hut"]).text == "ein Helm Hut"
+    found = aligned("a| hat", "Helme| Hut", "01")
+    assert replaced(found, terms, begun=len("Helme")) is found
 
 
 def test_places_are_moved_with_the_text() -> None:
