@@ -13,7 +13,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -343,6 +343,7 @@ def is_spaced(text: str) -> bool:
     return not _UNSPACED_LETTER.match(text)
 
 
+@lru_cache(4096)
 def joins(char: str) -> bool:
     """Return whether a character forms a word with its neighbours."""
     word = char.isalnum() or unicodedata.category(char)[0] == "M" or char == "_"

@@ -21,7 +21,8 @@ from dragoman.text.spans import Span, places_in
 
 _WIDE = re.compile("[０-９\u3000]")
 """Full-width digits and the ideographic space."""
-_UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
+_UNSPACED = re.compile(f"[０-９\u3000{UNSPACED}]")
+"""These, and letters of scripts without spaces."""
 
 
 def fitted(translation: Translation, line: Line, forced: Sequence[Span]) -> Translation:
@@ -31,10 +32,12 @@ def fitted(translation: Translation, line: Line, forced: Sequence[Span]) -> Tran
     part of a term.
     """
     text = translation.text
+    if not _UNSPACED.search(text):
+        return translation  # as for most lines
     own = {form for term in line.terms for form in term.forms}.union(line.texts_of(line.kept))
     found = {*line.texts_of(forced)}
     if not (own or found or _WIDE.search(line.text)):
-        return translation  # as for most lines
+        return translation
     fixed = {span for each in own - {""} for span in exact(text, each)}
     copied = fixed.union(*(exact(text, each) for each in found - {""}))
     inside, unchanged = places_in(copied), places_in(fixed)
@@ -53,7 +56,7 @@ def _spaces(text: str, copied: Iterable[Span], letters: str) -> Iterator[Edit]:
     Words of a script with spaces have one on both sides. In Chinese and Japanese there is no space
     next to full-width punctuation, nor on only one side of text between two letters.
     """
-    has_spaces = bool(letters) and not _UNSPACED_LETTER.search(letters)
+    has_spaces = bool(letters) and not _UNSPACED.search(letters)
     for start, end in copied:
         if has_spaces:
             if is_word(text[start - 1 : start] or " ") and not is_spaced(text[start]):

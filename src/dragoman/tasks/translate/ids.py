@@ -124,8 +124,8 @@ class Source:
 class IdTranslator:
     """Search, forced decoding and attention on lists of ids without bos and eos.
 
-    `search`, `force` and `attention` run inside `model.inference()`, where no row of a matrix
-    product depends on the number of rows (fp32 on a CPU).
+    `search` and `force` run inside `model.inference()`, where no row of a matrix product depends on
+    the number of rows (fp32 on a CPU).
     """
 
     model: Held[EncoderDecoder]
@@ -319,7 +319,8 @@ class IdTranslator:
         attention = cast("MultiHeadAttention", model.decoder.each_layer()[layer].cross_attn)
         heads = None if head is None else [head]
         attention.pattern = Recording(of=attention.pattern, see=found.append, heads=heads)
-        model(self._pad_src([src]), self._targets([tgt])[0])
+        with self.model.inference():
+            model(self._pad_src([src]), self._targets([tgt])[0])
         (weights_BHTS,) = found
         weights_TS = weights_BHTS[0].float().mean(0).cpu()
         row, column = len(self.specials.begin), len(self.specials.src_frame.before)
