@@ -18,7 +18,6 @@ from dragoman.decode import (
     Beam,
     Greedy,
     Head,
-    Hypothesis,
     Limits,
     Model,
     Sample,
@@ -144,9 +143,12 @@ def test_terms_begin_where_the_mean_stands(monkeypatch: pytest.MonkeyPatch) -> N
         translator.translate(line)
         assert {*watched} == {head}
         watched.clear()
-    rest: dict[str, Any] = {"score": 0.0, "log_prob": 0.0, "token_log_probs": (), "stopped": "eos"}
-    found = Hypothesis(ids=(5,), attention_LS=torch.eye(2), **rest)
-    assert TRANSLATORS[HEADS[-1]]._ids._seen(found, Head()).attention_LS is None
+    later = TRANSLATORS[HEADS[-1]]
+    kept, read = (
+        each.translate(line, glossary=terms).alignment().weights_TS
+        for each in (later.aligning(), later)
+    )
+    torch.testing.assert_close(kept, read)
 
 
 SOURCES = torch.tensor([[5, 6, 7, 8, 9, 10, 3], [11, 12, 3, 0, 0, 0, 0], [13, 14, 15, 16, 3, 0, 0]])

@@ -295,7 +295,7 @@ class LineTranslator:
 
     def _align(self, line: str, text: str, rendered: list[Rendered]) -> tuple[Alignment, ...]:
         tokenizers = self.src_tokenizer, self.tgt_tokenizer
-        return tuple(alignments_of(line, text, rendered, tokenizers, self.ids.attention))
+        return tuple(alignments_of(line, text, rendered, tokenizers, self.ids.aligned))
 
 
 def _not_once(line: Line, translation: str) -> list[Span]:

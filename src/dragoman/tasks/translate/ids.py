@@ -220,8 +220,8 @@ class IdTranslator:
             found = [constrained.best_first(*each) for each in enumerate(found)]
 
         def finished(number: int, each: Hypothesis) -> Hypothesis:
-            if attentive:
-                each = self._seen(each, head)
+            if attentive and head != self.head:
+                each = replace(each, attention_LS=None)
             if self.specials.forced_end:
                 each = _cut_short(each, int(max_B[number]))
             if lists is not None:
@@ -243,17 +243,6 @@ class IdTranslator:
         assert self.edges is not None  # noqa: S101 (who searches terms has them)
         terms = (tuple(term.moved(before) for term in source.terms) for source in sources)
         return Constrained(beam=beam, terms=tuple(terms), edges=self.edges())
-
-    def _seen(self, found: Hypothesis, head: Head) -> Hypothesis:
-        """Return a hypothesis with its aligning weights, without the columns before a source.
-
-        There are no weights if it did not end, or if another head was recorded.
-        """
-        weights_LS = found.attention_LS
-        if weights_LS is None or len(weights_LS) != len(found.ids) + 1 or head != self.head:
-            return replace(found, attention_LS=None)
-        weights_LS = head.of_tokens(weights_LS[:, len(self.specials.src_frame.before) :])
-        return replace(found, attention_LS=weights_LS)
 
     def _lists(self, sources: Sequence[Source]) -> Lists:
         """Return the tokens allowed for each source. Raises InputError if there is no shortlist."""
@@ -306,6 +295,16 @@ class IdTranslator:
         tgt_in_BT, tgt_out_BT = self._targets([tgt for _, tgt in pairs])
         batch = (self._pad_src([src for src, _ in pairs]), tgt_in_BT, tgt_out_BT)
         return force(self._allowed_logits, batch, pad_id=self.specials.pad_id, alpha=length_penalty)
+
+    def aligned(self, src: Source, found: Hypothesis) -> Tensor:
+        """Return the weights (T, S) of `head`, computed unless the search kept those of all steps.
+
+        A hypothesis that did not end lacks the last step.
+        """
+        kept_LS, column = found.attention_LS, len(self.specials.src_frame.before)
+        if kept_LS is None or len(kept_LS) != len(found.ids) + 1:
+            return self.attention(src.ids, found.ids)
+        return self.head.of_tokens(kept_LS[:, column : column + len(src) + 1].clone())
 
     def attention(self, src: Ids, tgt: Ids) -> Tensor:
         """Compute the weights (T, S) of `head` with the readable reference implementation.

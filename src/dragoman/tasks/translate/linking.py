@@ -29,11 +29,11 @@ def alignments_of(
     text: str,
     sentences: Sequence[Rendered],
     tokenizers: tuple[Tokenizer, Tokenizer],
-    attention: Callable[[Ids, Ids], Tensor],
+    attention: Callable[[Source, Hypothesis], Tensor],
 ) -> Iterator[Alignment]:
     """Yield the alignment of each pair of ids; `text` is the translation of `line`.
 
-    `attention` computes the weights (T, S) that the search did not keep.
+    `attention` returns the weights (T, S) of a pair.
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     for start, place, pairs in sentences:
@@ -43,9 +43,7 @@ def alignments_of(
             yield Alignment(
                 src_tokens=tuple(src_tokenizer.tokens([*src.ids, src_tokenizer.eos_id])),
                 tgt_tokens=tuple(tgt_tokenizer.tokens([*found.ids, tgt_tokenizer.eos_id])),
-                weights_TS=attention(src.ids, found.ids)
-                if found.attention_LS is None
-                else found.attention_LS[:, : len(src) + 1].clone(),
+                weights_TS=attention(src, found),
                 src_spans=(*read, None),
                 tgt_spans=(*written, None),
             )
