@@ -46,15 +46,18 @@ class Running:
     server: "subprocess.Popen[str]"
     log: Path
 
-    def wait_until(self, condition: Callable[[], bool]) -> bool:
-        """Wait for something to be true; False when the command ends before it is."""
+    def wait_until(self, condition: Callable[[], bool], pause: float = 0.0005) -> bool:
+        """Wait for something to be true; False when the command ends before it is.
+
+        It is looked at after each `pause` in seconds.
+        """
         deadline = time.monotonic() + PATIENCE
         while not condition():
             if time.monotonic() > deadline:
                 pytest.fail(f"waited in vain; the command said: {self.said()}")
             if _has_ended(self.pid):
                 return condition()
-            time.sleep(0.0005)
+            time.sleep(pause)
         return True
 
     def said(self) -> str:
@@ -129,7 +132,7 @@ class CommandLine:
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """One thread, so that results repeat to the bit; folders of our own; no data but our own."""
-    ours = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
+    ours = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "PYTHONWARNINGS": "error"}
     for name in ("XDG_CACHE_HOME", "TMPDIR"):
         ours[name] = str(tmp_path_factory.mktemp(name.lower()))
     others = {name: value for name, value in os.environ.items() if name != "DRAGOMAN_DATA"}

@@ -4,8 +4,6 @@ import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -58,10 +56,9 @@ def command(folder: Path, out: Path) -> list[object]:
     return [*command_of_one(folder, out, "fp32"), "model.layer_drop=0.1", "train.max_steps=12"]
 
 
-def launch(environment: dict[str, str], *words: object) -> "subprocess.Popen[str]":
-    """Start `dragoman train --nproc 2` as a user does."""
-    command = [sys.executable, "-m", "dragoman", *map(str, words), "--nproc", "2"]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+def launch(dragoman: CommandLine, *words: object) -> Running:
+    """Start `dragoman train --nproc 2`, whose two processes are new ones of Python."""
+    return dragoman.start([*words, "--nproc", "2"])
 
 
 def variables_of(process: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Several processes by `--nproc`: started, ended and reachable by nobody else."""
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.system.ranks import children_of, command, launch, listeners, start
 from dragoman.train.launch import launch as run_ranks
 
 
-def test_the_shorthand(environment: dict[str, str], tmp_path: Path) -> None:
+def test_the_shorthand(dragoman: CommandLine, tmp_path: Path) -> None:
     """`--nproc 2` is a run of two processes, whose dropout follows from different seeds.
 
     What is wrong, as to begin it again, is one sentence, and the exit code that of one process.
@@ -21,9 +22,7 @@ def test_the_shorthand(environment: dict[str, str], tmp_path: Path) -> None:
     reversed_digits(tmp_path, 120)
     ours = tmp_path / "ours"
     words = [*command(tmp_path, ours), "train.max_steps=3"]
-    with launch(environment, *words) as running:
-        _, said = running.communicate()
-    assert running.returncode == 0, said
+    said = launch(dragoman, *words).end().succeeded()
     assert "2 processes (gloo), 4 batches a step." in said
     assert said.count(f"dragoman translate {ours} < FILE") == 1
     for file in (ours / "training").rglob("random.safetensors"):
@@ -31,11 +30,9 @@ def test_the_shorthand(environment: dict[str, str], tmp_path: Path) -> None:
         assert states.keys() == {"cpu", "rank1/cpu"}
         seeds = {torch.Generator().set_state(state).initial_seed() for state in states.values()}
         assert len(seeds) == 2
-    with launch(environment, "--quiet", *words) as running:
-        _, said = running.communicate()
-    assert running.returncode == 2, said
-    assert said.startswith(f"dragoman: the run in {ours} is finished")
-    assert said.count("\n") == 1
+    ended = launch(dragoman, "--quiet", *words).end()
+    ended.assert_refused(f"dragoman: the run in {ours} is finished")
+    assert ended.said.count("\n") == 1
 
 
 def test_modules_of_the_current_folder_are_not_run(
@@ -48,38 +45,34 @@ def test_modules_of_the_current_folder_are_not_run(
     assert run_ranks(1, ["--version"]) == 0
 
 
-def test_ctrl_c_to_the_shorthand(
-    dragoman: CommandLine, environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_ctrl_c_to_the_shorthand(dragoman: CommandLine, tmp_path: Path) -> None:
     """It saves, says how to go on and exits with 130."""
     reversed_digits(tmp_path, 120)
     words = [*command(tmp_path, tmp_path / "run"), "train.max_steps=60", "train.save_every=20"]
-    with launch(environment, *words) as running:
-        assert running.stderr is not None
-        next(line for line in running.stderr if line.startswith("step 1:"))
-        running.send_signal(signal.SIGINT)
-        said = running.stderr.read()
-    assert running.returncode == 130, said
-    assert "The same command resumes from there." in said
-    assert "Traceback" not in said
+    running = launch(dragoman, *words)
+    assert running.wait_until(lambda: "\nstep 1:" in running.said(), 0.02)
+    ended = running.end(signal.SIGINT)
+    assert ended.code == 130, ended.said
+    assert "The same command resumes from there." in ended.said
+    assert "Traceback" not in ended.said
     ranks = start(dragoman, 2, words)
     assert ranks[0].wait_until(lambda: "Resuming from step" in ranks[0].said())
     for rank in ranks:
         rank.end(signal.SIGKILL)
 
 
-def test_nothing_listens_but_on_loopback(environment: dict[str, str], tmp_path: Path) -> None:
+def test_nothing_listens_but_on_loopback(dragoman: CommandLine, tmp_path: Path) -> None:
     """No socket of launcher or ranks can be reached from elsewhere; killed, it leaves no rank."""
     reversed_digits(tmp_path, 120)
     words = [*command(tmp_path, tmp_path / "run"), "train.max_steps=1000", "train.shard=off"]
-    with launch(environment, *words) as running:
-        assert running.stderr is not None
-        next(line for line in running.stderr if line.startswith("step 1:"))
-        ranks = children_of(running.pid)
-        assert len(ranks) == 2
-        open_to = [listeners(process) for process in [str(running.pid), *ranks]]
-        running.kill()
-        running.stderr.read()  # until the ranks, who write to it too, have ended
+    running = launch(dragoman, *words)
+    assert running.wait_until(lambda: "\nstep 1:" in running.said(), 0.02)
+    ranks = [replace(running, pid=int(child)) for child in children_of(running.pid)]
+    assert len(ranks) == 2
+    open_to = [listeners(str(each.pid)) for each in (running, *ranks)]
+    running.end(signal.SIGKILL)
+    for rank in ranks:
+        rank.wait_until(rank.has_ended, 0.02)
     assert open_to == [{"127.0.0.1"}] * 3
 
 

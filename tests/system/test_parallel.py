@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -183,18 +182,6 @@ entry()
 """
 
 
-def launch_broken(
-    environment: dict[str, str], folder: Path, failure: str, *words: object
-) -> "subprocess.CompletedProcess[str]":
-    """Run it in two processes of torchrun."""
-    program = folder / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
-    launched = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program]
-    arguments = [sys.executable, *map(str, [*launched, *words])]
-    broken = environment | {"FAILURE": failure}
-    return subprocess.run(arguments, env=broken, capture_output=True, text=True, check=False)
-
-
 def run_broken(dragoman: CommandLine, folder: Path, failure: str, *words: object) -> list[Ended]:
     """Run it in two processes that nobody watches over."""
     patch = folder / "patch.py"
@@ -237,15 +224,19 @@ def test_what_fails_on_one_rank_ends_all(
 
 
 def test_torchrun_ends_with_the_sentence_and_the_code(
-    environment: dict[str, str], tmp_path: Path
+    dragoman: CommandLine, tmp_path: Path
 ) -> None:
     """Of a rank that fails: once, before what torchrun itself says of it."""
     reversed_digits(tmp_path, 120)
-    ended = launch_broken(environment, tmp_path, "texts", *command(tmp_path, tmp_path / "run"))
-    said = [line for line in ended.stderr.splitlines() if line.startswith("dragoman: ")]
-    assert said == ["dragoman: the file y is damaged."], ended.stderr
-    assert "exitcode  : 2 " in ended.stderr
-    assert "Traceback" not in ended.stderr.partition("dragoman: ")[0]
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    launched = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program]
+    words = [*launched, *command(tmp_path, tmp_path / "run")]
+    said = dragoman.start(words, environment={"FAILURE": "texts"}, program="python").end().said
+    ours = [line for line in said.splitlines() if line.startswith("dragoman: ")]
+    assert ours == ["dragoman: the file y is damaged."], said
+    assert "exitcode  : 2 " in said
+    assert "Traceback" not in said.partition("dragoman: ")[0]
 
 
 def test_all_skip_what_is_not_finite_on_one_rank(dragoman: CommandLine, tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
 """A run that is killed, at any moment, ends with the bits of one that was not."""
 
 import json
+import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -134,32 +133,39 @@ def test_ctrl_c(dragoman: CommandLine, tmp_path: Path) -> None:
     dragoman.run(*command(tmp_path, out, "fp32")).assert_refused("is finished")
 
 
-def test_ctrl_c_while_nobody_listens(environment: dict[str, str], tmp_path: Path) -> None:
+DEAF = """
+import os, torch
+torch.set_num_threads(2)
+if pipe := os.environ.get("PIPE"):
+    os.dup2(os.open(pipe, os.O_WRONLY), 2)
+"""
+"""Two threads, and standard error into a pipe."""
+
+
+def test_ctrl_c_while_nobody_listens(dragoman: CommandLine, tmp_path: Path) -> None:
     """Ctrl-C saves also where standard error takes no more, as when it ends `| tee log` first.
 
     Going on ends with the bits of a run that was heard, with two threads too.
     """
     reversed_digits(tmp_path, 400)
     wide = ("model.d_model=64", "batch.max_tokens=1500", "train.validate_every=1")
-    environment = environment | {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole, cut, pipe, patch = (tmp_path / name for name in ("whole", "cut", "pipe", "patch.py"))
+    os.mkfifo(pipe)
+    patch.write_text(DEAF, encoding="utf-8")
 
-    def start(out: Path, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
-        arguments = [*command(tmp_path, out, "fp32"), *wide, "train.max_steps=6"]
-        words = [sys.executable, "-m", "dragoman", *map(str, arguments)]
-        return subprocess.Popen(words, env=environment, stderr=stderr, text=True)
+    def start(out: Path, **more: str) -> Running:
+        words = [*command(tmp_path, out, "fp32"), *wide, "train.max_steps=6"]
+        return dragoman.start(words, environment={"PATCH": str(patch), **more})
 
-    assert start(whole).wait() == 0
-    running = start(cut, subprocess.PIPE)
-    assert running.stderr is not None
-    next(line for line in running.stderr if line.startswith("step 1:"))
-    running.stderr.close()
+    start(whole).end().succeeded()
+    running = start(cut, PIPE=str(pipe))
+    with pipe.open(encoding="utf-8") as stderr:
+        next(line for line in stderr if line.startswith("step 1:"))
     metrics = cut / "training" / "metrics.jsonl"
-    while not metrics.exists() or metrics.read_bytes().count(b'"valid"') < 2:  # each is said
-        assert running.poll() is None
-        time.sleep(0.01)
-    running.send_signal(signal.SIGINT)
-    assert running.wait() == 130
+    assert running.wait_until(  # each is said
+        lambda: metrics.exists() and metrics.read_bytes().count(b'"valid"') > 1
+    )
+    assert running.end(signal.SIGINT).code == 130
     assert '"stopped": "interrupted"' in metrics.read_text(encoding="utf-8")
-    assert start(cut).wait() == 0
+    start(cut).end().succeeded()
     assert_same_runs(cut, whole)

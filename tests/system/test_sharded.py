@@ -67,20 +67,19 @@ def test_a_run_goes_on_with_another_number(
     assert losses[2, "off"] == pytest.approx(losses[2, "on"], rel=1e-6)
 
 
-def test_a_killed_process_starts_all_again(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_killed_process_starts_all_again(dragoman: CommandLine, tmp_path: Path) -> None:
     """Once for each restart that is allowed; then the launcher says which one was killed."""
     reversed_digits(tmp_path, 120)
     words = [*command(tmp_path, tmp_path / "run"), "train.max_steps=100", "--max-restarts", "1"]
-    with launch(environment, *words) as running:
-        assert running.stderr is not None
-        next(line for line in running.stderr if line.startswith("step 1:"))
-        kill_rank_1(running.pid)
-        again = next(line for line in running.stderr if "all start again" in line)
-        next(line for line in running.stderr if line.startswith("step "))
-        kill_rank_1(running.pid)
-        said = running.stderr.read()
-    assert "process 1 of 2 was killed (SIGKILL); all start again" in again
-    assert "(1/1)" in again
-    assert running.returncode == 1
-    assert "process 1 of 2 was killed (SIGKILL)" in said
-    assert "Traceback" not in said
+    running = launch(dragoman, *words)
+    assert running.wait_until(lambda: "\nstep 1:" in running.said(), 0.02)
+    kill_rank_1(running.pid)
+    again = "process 1 of 2 was killed (SIGKILL); all start again"
+    assert running.wait_until(lambda: "\nstep " in running.said().partition(again)[2], 0.02)
+    kill_rank_1(running.pid)
+    ended = running.end()
+    assert ended.code == 1, ended.said
+    _, _, after = ended.said.partition(again)
+    assert "(1/1)" in after
+    assert "process 1 of 2 was killed (SIGKILL)" in after
+    assert "Traceback" not in ended.said
