@@ -47,6 +47,19 @@ SHORT_BY_RECIPE = {
 }
 """The same for what is no translator, and for what takes its model from a folder."""
 
+FEW = """
+from dragoman.data import made
+
+def few(whole=made.demo_corpus):
+    train, valid, test = whole()
+    return made.DemoCorpus(train[:400], valid[:20], test[:30])
+
+
+made.demo_corpus = few
+made.write_town.__defaults__ = 200, 20
+"""
+"""What makes the texts of the package few."""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -165,7 +178,9 @@ def _call(dragoman: CommandLine, folder: Path, words: list[str], **streams: Path
             more = SHORT_BY_RECIPE.get(recipe, SHORT)
         case ["serve", *_]:
             more = ("--port", str(port))
-    places, environment = {"cwd": folder, **streams}, {"DRAGOMAN_DATA": ""}
+    (folder / "few.py").write_text(FEW, encoding="utf-8")
+    environment = {"DRAGOMAN_DATA": "", "PATCH": str(folder / "few.py")}
+    places = {"cwd": folder, **streams}
     running = dragoman.start([*words, *more], environment=environment, places=places)
     if words[0] == "serve":
         ready = Process(running, port).status

@@ -71,7 +71,7 @@ def each_of(found: list[Translation]) -> Iterator[Translation]:
 @needs_engine
 @needs_independent_translations
 @given(head=st.sampled_from([*TRANSLATORS]), lines=lines, beam_size=st.integers(1, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_kept_weights_are_those_of_another_pass(
     head: Head, lines: list[str], beam_size: int
 ) -> None:

@@ -69,7 +69,7 @@ def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
 
 
 @given(st.sampled_from(list(VARIANTS)), SEEDS, LENGTHS, st.integers(1, 4), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @torch.inference_mode()
 def test_a_plan_is_the_model(
     name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject

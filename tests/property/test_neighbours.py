@@ -61,7 +61,7 @@ def decoded(model: EncoderDecoder, src_BS: Tensor, beam_size: int, steps: int = 
 
 
 @given(NAMES, SENTENCES, st.integers(0, 40), st.integers(1, 5))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_decoding_alone_is_decoding_in_company(
     name: str, sentences: list[tuple[int, int]], extra: int, beam_size: int
 ) -> None:

@@ -52,7 +52,7 @@ def raws(marked: Marked) -> list[tuple[str, str]]:
 
 
 @given(cases())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_no_tag_is_lost_or_doubled_and_the_text_stays(case: Case) -> None:
     """The same tags, nested (or `Marked` raises), pairs as they were, around the same text; none
     cuts a word, or what is whole, whatever is linked to a part of it.
@@ -74,7 +74,7 @@ parts = st.sampled_from([*SIGNS.split(), " "])
 
 
 @given(trees, st.lists(parts, max_size=20).map(lambda some: f".{''.join(some)}."), st.data())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_no_letter_is_cut(source: Marked, text: str, data: st.DataObject) -> None:
     """Nor a copy taken for one that is a part of a letter, in scripts whose vowels are signs."""
     copied = Marked((*code(data.draw(st.sampled_from("កញတនดນ👩👍か"))), *source.pieces))

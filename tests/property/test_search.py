@@ -131,7 +131,7 @@ def found_in(
     st.sampled_from([0.3, 4.0, 1000.0]),
     st.sampled_from([None, 2, 3]),
 )
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_neighbours_do_not_matter(
     seed: int, order: list[int], width: int, groups: int, diversity: float, levels: int | None
 ) -> None:

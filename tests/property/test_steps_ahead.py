@@ -84,7 +84,7 @@ def found(
 
 
 @given(st.sampled_from([*VARIANTS, "narrow"]), strategies(), MANY, FORBIDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_same_is_found(
     name: str, strategy: Strategy, most: list[int], forbids: list[Forbid]
 ) -> None:

@@ -19,10 +19,10 @@ def test_learns_to_turn_digits_round(dragoman: CommandLine, tmp_path: Path) -> N
     settings = [
         *SMALL,
         f"train.seed={random.randrange(10**6)}",
-        "train.max_steps=600",
+        "train.max_steps=400",
         "train.learning_rate=5e-3",
-        "train.validate_every=300",
-        "train.save_every=300",
+        "train.validate_every=200",
+        "train.save_every=200",
         "train.precision=fp32",
         "model.dropout=0",
         "batch.max_tokens=1000",
