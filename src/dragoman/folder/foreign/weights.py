@@ -8,6 +8,7 @@ our modules share is looked up by the names of all of them.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -153,7 +154,8 @@ def fill(tensor: Tensor, dim: int | None, shape: torch.Size) -> Tensor:
     return functional.pad(tensor, (0, 0) * after + (0, max(0, shape[dim] - tensor.shape[dim])))
 
 
-def places_of(config: ModelConfig) -> dict[nn.Parameter, list[str]]:
+@lru_cache(maxsize=8)  # asked for each layer of a model that is read
+def places_of(config: ModelConfig) -> Mapping[nn.Parameter, Sequence[str]]:
     """Return the names of each parameter of a model; a shared matrix has several."""
     places: dict[nn.Parameter, list[str]] = {}
     for name, parameter in build_on_meta(config).named_parameters(remove_duplicate=False):
