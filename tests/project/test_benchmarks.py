@@ -166,8 +166,8 @@ def shorten(benchmark: Any, patch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 
     if sizes := getattr(benchmark, "SIZES", None):
         small = dict.fromkeys(("src_vocab_size", "tgt_vocab_size"), 400)
         patch.setitem(sizes, "tiny", replace(sizes["tiny"], **small, num_encoder_layers=1))
-        few = partial(Decoding, max_length_factor=0, max_length_constant=9)
-        patch.setattr(benchmark, "Decoding", few, raising=False)
+        shorter = partial(Decoding, max_length_factor=0, max_length_constant=9)
+        patch.setattr(benchmark, "Decoding", shorter, raising=False)
     if modules := getattr(benchmark, "modules", None):
         patch.setattr(benchmark, "modules", lambda recipe: [side[:5] for side in modules(recipe)])
 
