@@ -108,7 +108,8 @@ def tokens_of(text: str, rules: Rules) -> Iterator[Token]:
             yield Token("text", text[place : match.start()])
         raw, place = match[0], match.end()
         if not is_xml and (raw[0] != "<" or raw[1] == "%"):
-            is_lines = _LINES.fullmatch(text, match.start(), place)
+            lines = _LINES.match(text, match.start())  # `fullmatch` would see no text after it
+            is_lines = lines is not None and lines.end() == place
             yield Token("void", raw, STATEMENT) if is_lines else Token("code", raw)
             continue
         found = _NAME.match(raw) if match[1] else None

@@ -147,6 +147,12 @@ def test_code_in_html(source: str) -> None:
     assert not any("{%" in line or "{#" in line for line in lines)
 
 
+def test_a_statement_that_begins_a_line_of_a_sentence() -> None:
+    """It is in the sentence; one that has the line for itself ends the text before it."""
+    assert translated("a\n{% if b %}c{% endif %} d", "a.html")[1] == ["a c d"]
+    assert translated("a\n{% if b %}\nc\n{% endif %} d", "a.html")[1] == ["a", "c d"]
+
+
 CODE = [
     *(
         "{{ a|b }}",
