@@ -219,6 +219,11 @@ def _reject_other_kinds(start: bytes, name: str) -> None:
     for signature, (kind, how) in BINARIES.items():
         if start.startswith(signature):
             raise InputError(f"{name} is {kind}, not plain text; {how}.")
+    if name.endswith((".bin", ".idx")) and min(start, default=9) < 9:
+        raise InputError(
+            f"{name} holds numbers, as fairseq-preprocess writes them, not plain text; give the "
+            "lines of text that it was made of."
+        )
     is_wide = start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
     if is_wide or start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
         is_marked, kind = is_wide or start[0] > 0x7F, "UTF-32" if is_wide else "UTF-16"
