@@ -136,8 +136,9 @@ def read_records(path: Path) -> Iterator[tuple[str, object, str]]:
                 wrong += f"; write one object per line: {ONE_PER_LINE[line.strip()]} OLD > NEW"
             raise InputError(f"{place} is {wrong}.") from None
         except (RecursionError, ValueError):
-            wrong = "is nested too deeply, or has too long a number; write one flat object"
-            raise InputError(f"{place} {wrong}.") from None
+            wrong = "is nested too deeply, or has too long a number"
+            how = "write one flat object, and such a number as a string"
+            raise InputError(f"{place} {wrong}; {how}.") from None
 
 
 def value_at(record: object, key: str, place: str, settings: str) -> object:
