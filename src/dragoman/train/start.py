@@ -130,7 +130,7 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
     """Freeze the parameters whose names begin with these prefixes, in whole words."""
     parameters = dict(model.named_parameters(remove_duplicate=False))  # shared ones under all names
     for prefix in prefixes:
-        chosen = [p for name, p in parameters.items() if f"{name}.".startswith(f"{prefix}.")]
+        chosen = [p for name, p in parameters.items() if _begins(name, prefix)]
         if not chosen:
             words = [name.split(".") for name in parameters]
             parts = {".".join(w[:end]) for w in words for end in range(1, len(w) + 1)}
@@ -145,11 +145,22 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
         raise InputError("start.freeze leaves nothing to learn: it names every part of the model")
 
 
-def parameters_of(model: nn.Module) -> str:
-    """Describe how many parameters there are, and how many are frozen, tied ones included."""
+def parameters_of(model: nn.Module, prefixes: Sequence[str]) -> str:
+    """Describe how many parameters there are, how many are frozen, and which by weight tying."""
     total = sum(p.numel() for p in model.parameters())
     frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
-    return f"{total:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
+    tied = [
+        name
+        for name, p in model.named_parameters(remove_duplicate=False)
+        if prefixes and not p.requires_grad and not any(_begins(name, each) for each in prefixes)
+    ]
+    which = f" ({', '.join(tied)} too, being the same)" if tied else ""
+    return f"{total:,} parameters" + (f", {frozen:,} of them frozen{which}" if frozen else "")
+
+
+def _begins(name: str, prefix: str) -> bool:
+    """Return whether a name begins with a prefix, in whole words."""
+    return f"{name}.".startswith(f"{prefix}.")
 
 
 def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:

@@ -111,7 +111,7 @@ class Trainer:
                     stack.checkpointing = True
         batches = self.job.batches
         self.console.print(
-            f"{parameters_of(model)}; {device} in {precision}, "
+            f"{parameters_of(model, self.recipe.start.freeze)}; {device} in {precision}, "
             f"{counted(torch.get_num_threads(), 'thread')}; "
             f"{counted(batches.num_batches, 'batch', 'batches')} an epoch, "
             f"{batches.padding:.1%} padding.{self.place.describe(config.accumulate)}"

@@ -201,7 +201,7 @@ def test_frozen_parts_stay(prefixes: list[str], frozen: list[str]) -> None:
     config = replace(TINY, num_encoder_layers=11)
     model = EncoderDecoder(config).double().train()
     total = sum(p.numel() for p in model.parameters())
-    assert parameters_of(model) == f"{total:,} parameters"
+    assert parameters_of(model, prefixes) == f"{total:,} parameters"
     freeze(model, prefixes)
     before = weights_of(model)
     stepper = make_stepper(model, replace(CONFIG, optimizer="adamw", weight_decay=0.1))
@@ -210,8 +210,30 @@ def test_frozen_parts_stay(prefixes: list[str], frozen: list[str]) -> None:
         stays = torch.equal(parameter, before[name])
         assert stays == name.startswith(tuple(frozen)), name
     count = sum(p.numel() for n, p in model.named_parameters() if n.startswith(tuple(frozen)))
-    assert parameters_of(model) == f"{total:,} parameters, {count:,} of them frozen"
+    described = parameters_of(model, prefixes)
+    assert described.startswith(f"{total:,} parameters, {count:,} of them frozen")
     assert len(stepper.optimizer.state) == sum(p.requires_grad for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "tie", "described"),
+    [
+        (("src_embedding",), "all", " frozen (tgt_embedding.weight, output.weight too, being the"),
+        (("output", "tgt_embedding"), "all", " frozen (src_embedding.weight too, being the same)"),
+        (("src_embedding",), "target-output", " frozen"),
+        (("encoder",), "all", " frozen"),
+    ],
+)
+def test_what_shares_frozen_weights_is_described(
+    prefixes: tuple[str, ...], tie: Literal["all", "target-output"], described: str
+) -> None:
+    """Other names of a frozen matrix are listed; with adapters, all is frozen and none is."""
+    model = EncoderDecoder(replace(TINY, tie_embeddings=tie))
+    freeze(model, prefixes)
+    found = parameters_of(model, prefixes)
+    assert described in found
+    assert ("(" in described) == ("(" in found)
+    assert "(" not in parameters_of(model, ())
 
 
 @pytest.mark.parametrize(
