@@ -246,7 +246,7 @@ def replayed(states: Mapping[str, Tensor]) -> Iterator[None]:
 
 def _load(path: Path, name: TensorFile, state: SavedState) -> dict[str, Tensor]:
     """Read a tensor file; raises ValueError if it has changed since it was written."""
-    if state.hashes[name] != _sha256(path, name):
+    if state.hashes.get(name) != _sha256(path, name):
         raise ValueError(f"{name}.safetensors has changed since it was written: its hash differs")
     return load_file(path / f"{name}.safetensors")
 

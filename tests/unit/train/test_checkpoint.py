@@ -129,7 +129,7 @@ def flip(file: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_flipped_bit_is_noticed(tmp_path: Path, name: str) -> None:
-    """The damaged tensor file is named; checkpoints without hashes are not verified.
+    """The damaged tensor file is named.
 
     The previous checkpoint replaces the damaged one, which is removed; the only one is kept.
     """
@@ -148,6 +148,15 @@ def test_a_flipped_bit_is_noticed(tmp_path: Path, name: str) -> None:
     assert steps(tmp_path) == [20, 30]
     assert len(said) == 1
     assert "step-00000037 is damaged" in said[0]
+
+
+def test_a_tensor_file_without_a_hash_is_named(tmp_path: Path) -> None:
+    """It cannot be verified, so it may have changed."""
+    path = save(tmp_path, 10)
+    state = json.loads((path / "state.json").read_text())
+    (path / "state.json").write_text(json.dumps(state | {"hashes": {}}))
+    with pytest.raises(InputError, match=r"\(weights.safetensors has changed"):
+        load_checkpoint(path, ["weights"])
 
 
 def test_a_newer_version(tmp_path: Path) -> None:
