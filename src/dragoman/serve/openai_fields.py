@@ -24,8 +24,8 @@ class TextFormat(msgspec.Struct):
     type: Literal["text"]
 
 
-class UnusedFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Fields on which no answer depends, and those that may only request nothing."""
+class FreeFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Fields that may have any value of their type: no answer depends on them."""
 
     parallel_tool_calls: bool | None = None
     service_tier: str | None = None
@@ -34,6 +34,11 @@ class UnusedFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     prompt_cache_key: str | None = None
     metadata: dict[str, str] | None = None
     store: bool | None = None
+
+
+class UnusedFields(FreeFields, kw_only=True, forbid_unknown_fields=True):
+    """Those, and fields that may only have the value that requests nothing."""
+
     frequency_penalty: Zero | None = None
     presence_penalty: Zero | None = None
     logit_bias: Annotated[dict[str, float], msgspec.Meta(max_length=0)] | None = None
@@ -72,6 +77,9 @@ class SamplingForm(UnusedFields, kw_only=True, forbid_unknown_fields=True):
         return self.max_tokens
 
 
+LIMITED = {*UnusedFields.__struct_fields__} - {*FreeFields.__struct_fields__}
+
+
 async def read(call: Call, kind: type[T]) -> T:
     """Decode a body as JSON of a type. Raises Refusal that names an unsupported field."""
     try:
@@ -79,7 +87,7 @@ async def read(call: Call, kind: type[T]) -> T:
     except Refusal as refusal:
         unknown = re.search("unknown field `(.*)`", refusal.what)
         name = unknown[1] if unknown else re.split(r"[.[]", refusal.where)[0]
-        if unknown or name in UnusedFields.__struct_fields__:
+        if unknown or name in LIMITED:
             what = f"This server does not support {name[:LONGEST_NAME]}."
             raise Refusal(400, what, "Leave it out.", where=name[:LONGEST_NAME]) from refusal
         if re.fullmatch(r"messages.*content.*\.type", refusal.where):

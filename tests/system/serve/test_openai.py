@@ -254,6 +254,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
     ),
     "a penalty": ({"presence_penalty": 1}, 400, "does not support presence_penalty"),
     "a bonus": ({"frequency_penalty": -1}, 400, "does not support frequency_penalty"),
+    "a number among texts": ({"metadata": {"a": 1}}, 400, "Expected `str`, got `int` at"),
     "log-probabilities": ({"logprobs": True}, 400, "has no log-probabilities. Leave logprobs out"),
     "too many": ({"n": 1000}, 400, "at most 20"),
     "too many translations": ({"n": 21, "model": "en-zh"}, 400, "n is 21"),
