@@ -216,6 +216,8 @@ def test_the_description_is_whole(every: Live) -> None:
     assert references
     asked = described["paths"]["/v3/glossaries/{glossary_id}/entries"]["get"]["parameters"]
     assert [each["in"] for each in asked] == ["path", "query", "query"]
+    bodies = [described["paths"][f"/v2/{name}"]["post"] for name in ("languages", "translate")]
+    assert [each["requestBody"]["required"] for each in bodies] == [False, True]
     secured = described["paths"]["/v2/usage"]["get"]["security"]
     assert secured == [{}, {"DeepL-Auth-Key": []}]
     assert set(secured[1]) <= set(described["components"]["securitySchemes"])
