@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.unit.cost.counted import held, loss_of, make, measured_peak, step_of, variants
 
-from dragoman.cost.counting import TrainingMemory, decoding_memory
+from dragoman.cost.counting import TrainingMemory, decoding_memory, translated_shape
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Limits, search
 from dragoman.engine import freeze
@@ -194,3 +194,10 @@ def test_the_fused_loss_spares_the_logits() -> None:
     config = replace(PAIRS, src_vocab_size=size, tgt_vocab_size=size)
     logits = 4 * SENTENCES.rows * SENTENCES.length * size
     assert step_of(config, SENTENCES).memory.activations < logits / 2
+
+
+def test_the_largest_batch_of_a_validation_counts() -> None:
+    """A few sentences more than one batch holds do not need less memory than that batch."""
+    full = translated_shape([100] * 5000)
+    assert full is not None
+    assert translated_shape([100] * (full.rows + 1)) == full
