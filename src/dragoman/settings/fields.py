@@ -190,11 +190,10 @@ def _subclasses(cls: type[object]) -> Iterator[type[object]]:
 
 
 def _kinds(section: type) -> tuple[object, ...]:
-    for annotations in map(inspect.get_annotations, section.__mro__):
-        if kind := annotations.get("kind"):
-            text = isinstance(kind, str)  # evaluating all hints takes most time of a config
-            return get_args(get_type_hints(section)["kind"] if text else kind)
-    return ()
+    kind = inspect.get_annotations(section).get("kind")
+    if isinstance(kind, str):  # evaluating all hints takes most time of a config
+        kind = get_type_hints(section)["kind"]
+    return get_args(kind)
 
 
 def _leaf(expected: Any, value: object, at: Origin) -> object:  # noqa: ANN401
